@@ -1,0 +1,243 @@
+#include "harness/subjects/reference_rank.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reference/kernels.h"
+
+namespace zeroproof::harness {
+
+namespace {
+
+using memory::Phase;
+using suites::ActionKind;
+using suites::Case;
+
+std::vector<reference::Parameter> parameters_of(const Case& c) {
+    std::vector<reference::Parameter> parameters;
+    for (const suites::ParameterCase& p : c.parameters)
+        parameters.push_back({p.name, p.elements(), p.group, p.trainable});
+    return parameters;
+}
+
+std::vector<reference::Unit> units_of(const Case& c) {
+    std::vector<reference::Unit> units;
+    for (const suites::UnitCase& unit : c.units) units.push_back({unit.name, unit.parameters});
+    return units;
+}
+
+reference::Options options_of(const Case& c, int stage) {
+    reference::Options options;
+    options.stage = stage;
+    options.precision = static_cast<reference::Precision>(c.precision);
+    options.micro_steps = c.micro_steps;
+    for (const suites::GroupCase& g : c.groups)
+        options.groups.push_back(
+            {.learning_rate = static_cast<float>(g.learning_rate),
+             .beta1 = static_cast<float>(g.beta1),
+             .beta2 = static_cast<float>(g.beta2),
+             .epsilon = static_cast<float>(g.epsilon),
+             .weight_decay = static_cast<float>(g.weight_decay),
+             .decay = g.l2 ? reference::Decay::l2 : reference::Decay::decoupled});
+    options.bucket_elements = c.bucket_elements;
+    options.overlap = c.overlap;
+    options.prefetch = c.prefetch;
+    options.clip_norm = c.clip_norm;
+    options.loss_scale = {.initial = static_cast<float>(c.loss_scale.initial),
+                          .factor = static_cast<float>(c.loss_scale.factor),
+                          .growth_interval = c.loss_scale.growth_interval,
+                          .hysteresis = c.loss_scale.hysteresis,
+                          .minimum = static_cast<float>(c.loss_scale.minimum)};
+    return options;
+}
+
+std::vector<float> copy_of(std::span<const float> values) {
+    return {values.begin(), values.end()};
+}
+
+}  // namespace
+
+template <typename BaseModel>
+ReferenceRank::Observed<BaseModel>::Observed(const Case& c, ReferenceRank& owner)
+    : BaseModel(parameters_of(c), units_of(c), owner.terms_), owner_(owner) {}
+
+template <typename BaseModel>
+void ReferenceRank::Observed<BaseModel>::forward(std::size_t unit,
+                                                 std::span<const reference::ConstTensor> weights) {
+    owner_.note_in_flight(false, unit);
+    BaseModel::forward(unit, weights);
+}
+
+template <typename BaseModel>
+void ReferenceRank::Observed<BaseModel>::backward(std::size_t unit,
+                                                  std::span<const reference::ConstTensor> weights,
+                                                  std::span<const reference::Tensor> gradients,
+                                                  float loss_scale) {
+    owner_.note_in_flight(true, unit);
+    BaseModel::backward(unit, weights, gradients, loss_scale);
+}
+
+ReferenceRank::ReferenceRank(const Case& c, const ProgramPart& part, int rank)
+    : case_(c), part_(part), rank_(rank), gradients_(c, part.ranks), terms_(*this),
+      space_(fmt::format("the device of rank {}", rank), memory::Space::kUnlimited,
+             c.surroundings == suites::Surroundings::hostile ? memory::Returned::quarantined
+                                                             : memory::Returned::reused),
+      meter_(space_.ledger()) {
+    if (c.model == suites::Model::echo) {
+        auto echo = std::make_unique<Observed<reference::EchoModel>>(c, *this);
+        echo_ = echo.get();
+        model_ = std::move(echo);
+    } else {
+        model_ = std::make_unique<Observed<reference::DotModel>>(c, *this);
+    }
+    for (std::size_t a = 0; a < part.begin; ++a)
+        micro_step_ += c.program[a].kind == ActionKind::micro_step;
+}
+
+void ReferenceRank::Terms::initial_weights(std::size_t parameter, std::size_t begin,
+                                           std::span<float> values) const {
+    for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = static_cast<float>(
+            suites::Gradients::initial_weight(owner_.case_, parameter, begin + i));
+}
+
+bool ReferenceRank::Terms::terms(std::size_t unit, std::size_t parameter,
+                                 std::span<float> g) const {
+    const Case& c = owner_.case_;
+    const auto window_micro_step =
+        static_cast<int>(owner_.micro_step_ % static_cast<std::size_t>(c.micro_steps));
+    if (!is_used(c.parameters[parameter], owner_.rank_, window_micro_step)) return false;
+    std::size_t use = 0;
+    for (std::size_t u = 0; u < unit; ++u)
+        use += static_cast<std::size_t>(std::ranges::count(c.units[u].parameters, parameter));
+    std::vector<float> values(g.size());
+    owner_.gradients_.fill({owner_.rank_, owner_.micro_step_, use}, parameter, values);
+    std::ranges::copy(values, g.begin());
+    return true;
+}
+
+void ReferenceRank::run(collectives::Communicator& world) {
+    const auto channel = [&](collectives::Traffic traffic) -> std::unique_ptr<collectives::Communicator> {
+        auto group = world.split(0, world.rank());
+        if (case_.surroundings == suites::Surroundings::hostile)
+            group = std::make_unique<collectives::AdversarialCommunicator>(
+                std::move(group), case_.seed + static_cast<std::uint64_t>(rank_), evidence_.races);
+        return std::make_unique<collectives::MeteredCommunicator>(std::move(group), traffic,
+                                                                  meter_);
+    };
+    const auto gradients = channel(collectives::Traffic::gradient);
+    const auto parameters = channel(collectives::Traffic::parameter);
+    const auto control = channel(collectives::Traffic::control);
+
+    reference::Trainer trainer(*model_, options_of(case_, part_.stage),
+                               {*gradients, *parameters, *control}, space_);
+    action_ = static_cast<int>(part_.begin) - 1;
+    if (part_.load_from.empty()) take_snapshot(ActionKind::step, trainer.stage());
+    for (std::size_t a = part_.begin; a < part_.end; ++a) {
+        action_ = static_cast<int>(a);
+        act(case_.program[a].kind, trainer);
+        evidence_.collective_actions.resize(meter_.records().size(), action_);
+    }
+    if (!part_.save_to.empty()) {
+        enter(Phase::save);
+        trainer.save(part_.save_to);
+        evidence_.collective_actions.resize(meter_.records().size(), action_);
+    }
+}
+
+void ReferenceRank::note_in_flight(bool backward, std::size_t unit) {
+    evidence_.in_flight.push_back({action_, backward, unit,
+                                   meter_.in_flight(collectives::Traffic::gradient),
+                                   meter_.in_flight(collectives::Traffic::parameter)});
+}
+
+void ReferenceRank::act(ActionKind kind, reference::Trainer& trainer) {
+    reference::Stage& stage = trainer.stage();
+    switch (kind) {
+        case ActionKind::micro_step:
+            enter(Phase::forward);
+            trainer.forward();
+            take_echoes(false);
+            enter(Phase::backward);
+            trainer.backward();
+            take_echoes(true);
+            ++micro_step_;
+            return;
+        case ActionKind::step: {
+            const float divisor = stage.gradient_divisor();  // the step may change the loss scale
+            enter(Phase::step);
+            const reference::StepOutcome outcome = trainer.step();
+            suites::Snapshot& snapshot = take_snapshot(kind, stage);
+            snapshot.skipped = outcome.skipped;
+            snapshot.norm = outcome.norm;
+            snapshot.clip_coefficient = double{outcome.clip_coefficient};
+            note_gradients(snapshot, stage, divisor);
+            return;
+        }
+        case ActionKind::zero_grad:
+            enter(Phase::zero_grad);
+            trainer.zero_grad();
+            break;
+        case ActionKind::evaluate:
+            enter(Phase::evaluate);
+            trainer.evaluate();
+            take_echoes(false);
+            break;
+        case ActionKind::reload:
+            enter(Phase::load);
+            trainer.load(part_.load_from);
+            break;
+    }
+    take_snapshot(kind, stage);
+}
+
+void ReferenceRank::take_echoes(bool backward) {
+    if (echo_ == nullptr) return;
+    for (reference::EchoModel::Output& output : echo_->take_outputs())
+        evidence_.echoes.push_back(
+            {action_, backward, output.unit, output.parameter, std::move(output.weights)});
+}
+
+suites::Snapshot& ReferenceRank::take_snapshot(ActionKind kind, reference::Stage& stage) {
+    suites::Snapshot snapshot;
+    snapshot.action = action_;
+    snapshot.kind = kind;
+    snapshot.live_bytes = space_.ledger().live_bytes_by_category();
+    enter(Phase::read);
+    for (const reference::Slice& slice : stage.owned())
+        snapshot.owned.push_back({slice.parameter, slice.begin, {}, copy_of(stage.momentum(slice)),
+                                  copy_of(stage.variance(slice)), copy_of(stage.master(slice))});
+    for (std::size_t p = 0; p < case_.parameters.size(); ++p) {
+        std::vector<float>& weights =
+            snapshot.weights.emplace_back(case_.parameters[p].elements());
+        stage.read_weights(p, weights);
+    }
+    const reference::Progress progress = stage.progress();
+    snapshot.steps_taken = progress.steps_taken;
+    snapshot.steps_skipped = progress.steps_skipped;
+    snapshot.loss_scale = double{progress.loss_scale.value};
+    return evidence_.snapshots.emplace_back(std::move(snapshot));
+}
+
+void ReferenceRank::note_gradients(suites::Snapshot& snapshot, reference::Stage& stage,
+                                   float divisor) {
+    for (std::size_t s = 0; s < stage.owned().size(); ++s) {
+        const reference::Slice& slice = stage.owned()[s];
+        std::vector<float>& gradient = snapshot.owned[s].gradient;
+        gradient.resize(slice.elements);
+        reference::widen_into(gradient, stage.gradient(slice));
+        for (float& g : gradient) g /= divisor;
+    }
+}
+
+suites::RankEvidence ReferenceRank::take_evidence() {
+    evidence_.collectives = meter_.records();
+    evidence_.collective_actions.resize(evidence_.collectives.size(), action_);
+    for (std::size_t phase = 0; phase < memory::kPhases; ++phase)
+        evidence_.peak_bytes[phase] =
+            space_.ledger().peak_bytes(static_cast<memory::Phase>(phase));
+    return std::move(evidence_);
+}
+
+}  // namespace zeroproof::harness

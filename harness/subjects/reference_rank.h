@@ -1,0 +1,82 @@
+// One rank of the reference, driven through a part of a case's program.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "collectives/metered.h"
+#include "memory/space.h"
+#include "reference/models/echo.h"
+#include "reference/trainer.h"
+#include "suites/conformance/evidence.h"
+#include "suites/conformance/gradients.h"
+
+namespace zeroproof::harness {
+
+// Actions [begin, end) of the program, on these ranks at this stage.
+struct ProgramPart {
+    int ranks;
+    int stage;
+    std::size_t begin;
+    std::size_t end;
+    std::filesystem::path load_from;  // empty: start anew
+    std::filesystem::path save_to;    // empty: do not save
+};
+
+class ReferenceRank {
+  public:
+    ReferenceRank(const suites::Case& c, const ProgramPart& part, int rank);
+
+    // In the thread of the rank.
+    void run(collectives::Communicator& world);
+    // Afterwards, in any.
+    suites::RankEvidence take_evidence();
+
+  private:
+    // Gradients and initial weights of the case, as the model asks for them.
+    class Terms : public reference::LinearTerms {
+      public:
+        explicit Terms(const ReferenceRank& owner) : owner_(owner) {}
+        void initial_weights(std::size_t parameter, std::size_t begin,
+                             std::span<float> values) const override;
+        bool terms(std::size_t unit, std::size_t parameter, std::span<float> g) const override;
+
+      private:
+        const ReferenceRank& owner_;
+    };
+    // The case's model, each unit of which tells its rank when it computes.
+    template <typename BaseModel>
+    class Observed : public BaseModel {
+      public:
+        Observed(const suites::Case& c, ReferenceRank& owner);
+        void forward(std::size_t unit, std::span<const reference::ConstTensor> weights) override;
+        void backward(std::size_t unit, std::span<const reference::ConstTensor> weights,
+                      std::span<const reference::Tensor> gradients, float loss_scale) override;
+
+      private:
+        ReferenceRank& owner_;
+    };
+
+    // What is in flight while a unit computes.
+    void note_in_flight(bool backward, std::size_t unit);
+    void act(suites::ActionKind kind, reference::Trainer& trainer);
+    void enter(memory::Phase phase) { space_.ledger().enter(phase); }
+    void take_echoes(bool backward);
+    suites::Snapshot& take_snapshot(suites::ActionKind kind, reference::Stage& stage);
+    void note_gradients(suites::Snapshot& snapshot, reference::Stage& stage, float divisor);
+
+    const suites::Case& case_;
+    ProgramPart part_;
+    int rank_;
+    suites::Gradients gradients_;
+    Terms terms_;
+    std::unique_ptr<reference::DotModel> model_;
+    reference::EchoModel* echo_ = nullptr;  // the model, if it is one
+    memory::Space space_;
+    collectives::Meter meter_;
+    suites::RankEvidence evidence_;
+    int action_ = -1;
+    std::size_t micro_step_ = 0;  // counted from the start of the program
+};
+
+}  // namespace zeroproof::harness

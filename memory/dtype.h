@@ -1,0 +1,99 @@
+// Element types that tensors have at rest and on the wire, and the conversions between them.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace zeroproof::memory {
+
+enum class DType { fp32, fp16, bf16, fp64, int8, int32, int64 };
+
+inline constexpr DType kAllDTypes[] = {DType::fp32, DType::fp16,  DType::bf16, DType::fp64,
+                                       DType::int8, DType::int32, DType::int64};
+
+// Bytes of one element.
+std::size_t size_of(DType type);
+std::string_view name_of(DType type);
+// The type of that name. Throws std::invalid_argument, naming the known ones.
+DType dtype_from_name(std::string_view name);
+bool is_floating(DType type);
+
+// IEEE 754 binary16, kept as its bits.
+struct Half {
+    std::uint16_t bits = 0;
+    friend bool operator==(Half, Half) = default;
+};
+
+// bfloat16: the upper half of a binary32.
+struct BFloat16 {
+    std::uint16_t bits = 0;
+    friend bool operator==(BFloat16, BFloat16) = default;
+};
+
+inline float to_float(BFloat16 value) {
+    return std::bit_cast<float>(std::uint32_t{value.bits} << 16);
+}
+
+// Rounds to nearest, ties to even. NaN stays NaN.
+inline BFloat16 to_bfloat16(float value) {
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    const std::uint32_t rounded = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
+    const bool is_nan = (bits & 0x7FFFFFFFu) > 0x7F800000u;
+    return {static_cast<std::uint16_t>(is_nan ? (bits >> 16) | 0x40u : rounded)};
+}
+
+inline float to_float(Half value) {
+    const std::uint32_t sign = std::uint32_t{value.bits & 0x8000u} << 16;
+    const std::uint32_t magnitude = value.bits & 0x7FFFu;
+    if (magnitude >= 0x7C00u)  // infinity and NaN
+        return std::bit_cast<float>(sign | 0x7F800000u | ((magnitude & 0x3FFu) << 13));
+    if (magnitude < 0x400u) {  // zero and subnormals are multiples of 2^-24
+        const float value_of_magnitude = static_cast<float>(magnitude) * 0x1p-24f;
+        return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(value_of_magnitude));
+    }
+    return std::bit_cast<float>(sign | ((magnitude << 13) + (std::uint32_t{127 - 15} << 23)));
+}
+
+// Rounds to nearest, ties to even; beyond 65519.99 to infinity. NaN stays NaN.
+inline Half to_half(float value) {
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000u);
+    const std::uint32_t magnitude = bits & 0x7FFFFFFFu;
+    if (magnitude > 0x7F800000u) return {static_cast<std::uint16_t>(sign | 0x7E00u)};
+    if (magnitude >= 0x477FF000u) return {static_cast<std::uint16_t>(sign | 0x7C00u)};
+    if (magnitude < 0x38800000u) {
+        // Below 2^-14 the spacing is 2^-24. Adding 0.5 puts that spacing at the last bit of the
+        // float, so that the addition itself rounds to nearest even.
+        const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
+        const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(shifted) - 0x3F000000u;
+        return {static_cast<std::uint16_t>(sign | subnormal)};
+    }
+    const std::uint32_t rebiased = magnitude - (std::uint32_t{127 - 15} << 23);
+    const std::uint32_t rounded = (rebiased + 0xFFFu + ((rebiased >> 13) & 1u)) >> 13;
+    return {static_cast<std::uint16_t>(sign | rounded)};
+}
+
+// Calls `use` with a value of the C++ type that stores `type`.
+template <typename Use>
+decltype(auto) with_storage_type(DType type, Use&& use) {
+    switch (type) {
+        case DType::fp16: return use(Half{});
+        case DType::bf16: return use(BFloat16{});
+        case DType::fp64: return use(double{});
+        case DType::int8: return use(std::int8_t{});
+        case DType::int32: return use(std::int32_t{});
+        case DType::int64: return use(std::int64_t{});
+        case DType::fp32: break;
+    }
+    return use(float{});
+}
+
+// One element, widened. Integers beyond 2^53 round.
+double load_element(DType type, const void* data, std::size_t index);
+// One element, rounded to nearest even (floating types) or truncated (integers).
+void store_element(DType type, void* data, std::size_t index, double value);
+
+}  // namespace zeroproof::memory

@@ -1,0 +1,26 @@
+// Checkpoints: one file per rank, read back at any stage and any number of ranks.
+#pragma once
+
+#include <filesystem>
+#include <stdexcept>
+
+#include "reference/stage.h"
+
+namespace zeroproof::reference {
+
+// A checkpoint that is missing, damaged, or of another model. Names the file.
+class BadCheckpoint : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
+
+// Each file says what it holds: for each slice that its rank owns, the parameter's name, the first
+// element, and master, momentum and variance; steps taken and skipped, and the loss scale. Rank 0
+// adds the frozen parameters. The folder exists; files appear whole, under their final names.
+// Collective: returns once every rank has written.
+void save_checkpoint(Stage& stage, const Model& model, const std::filesystem::path& folder);
+
+// Every rank reads all files and takes what overlaps with what it owns. Collective.
+void load_checkpoint(Stage& stage, const Model& model, const std::filesystem::path& folder);
+
+}  // namespace zeroproof::reference

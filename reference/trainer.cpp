@@ -1,0 +1,95 @@
+#include "reference/trainer.h"
+
+#include <fmt/format.h>
+
+#include "reference/checkpoint.h"
+
+namespace zeroproof::reference {
+
+namespace {
+
+// Checked before any member is made.
+const Options& checked(const Options& options, const Model& model) {
+    check(options, model);
+    return options;
+}
+
+// Room for the gradient of one unit, from its computation until the stage has taken it.
+class UnitGradients {
+  public:
+    UnitGradients(const Model& model, std::size_t unit, DType type, memory::Space& space) {
+        for (const std::size_t p : model.units()[unit].parameters) {
+            const Parameter& parameter = model.parameters()[p];
+            memory::Buffer& buffer =
+                buffers_.emplace_back(space, memory::Category::gradient, type,
+                                      parameter.trainable ? parameter.elements : 0);
+            buffer.fill_zero();
+            tensors_.push_back({type, buffer.data(), buffer.elements()});
+        }
+    }
+    std::span<const Tensor> tensors() const { return tensors_; }
+
+  private:
+    std::vector<memory::Buffer> buffers_;
+    std::vector<Tensor> tensors_;
+};
+
+}  // namespace
+
+Trainer::Trainer(Model& model, const Options& options, Channels channels, memory::Space& space)
+    : model_(model), options_(checked(options, model)), space_(space),
+      stage_(make_stage({model, options_, channels, space})) {}
+
+void Trainer::forward() {
+    const std::size_t units = model_.units().size();
+    for (std::size_t unit = 0; unit < units; ++unit) {
+        stage_->gather(unit);
+        if (options_.prefetch && unit + 1 < units) stage_->prefetch(unit + 1);
+        model_.forward(unit, stage_->weights(unit));
+        stage_->release(unit);
+    }
+}
+
+void Trainer::backward() {
+    if (micro_step_ == options_.micro_steps)
+        throw std::logic_error("backward after the last micro-step of a window: step comes first");
+    if (micro_step_ == 0) stage_->zero_gradients();
+    stage_->begin_backward(micro_step_ + 1 == options_.micro_steps);
+    for (std::size_t unit = model_.units().size(); unit-- > 0;) {
+        stage_->gather(unit);
+        if (options_.prefetch && unit > 0) stage_->prefetch(unit - 1);
+        const UnitGradients gradients(model_, unit, weight_type(options_.precision), space_);
+        model_.backward(unit, stage_->weights(unit), gradients.tensors(), stage_->loss_scale());
+        stage_->release(unit);
+        stage_->accept_gradient(unit, gradients.tensors());
+    }
+    stage_->end_backward();
+    ++micro_step_;
+}
+
+StepOutcome Trainer::step() {
+    if (micro_step_ != options_.micro_steps)
+        throw std::logic_error(fmt::format("step after {} of {} micro-steps", micro_step_,
+                                           options_.micro_steps));
+    micro_step_ = 0;
+    return stage_->step();
+}
+
+void Trainer::zero_grad() {
+    stage_->zero_gradients();
+    micro_step_ = 0;
+}
+
+void Trainer::evaluate() { forward(); }
+
+void Trainer::save(const std::filesystem::path& folder) {
+    if (micro_step_ != 0) throw std::logic_error("a checkpoint in the middle of a window");
+    save_checkpoint(*stage_, model_, folder);
+}
+
+void Trainer::load(const std::filesystem::path& folder) {
+    if (micro_step_ != 0) throw std::logic_error("a checkpoint in the middle of a window");
+    load_checkpoint(*stage_, model_, folder);
+}
+
+}  // namespace zeroproof::reference

@@ -1,0 +1,280 @@
+#include "suites/conformance/case_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <map>
+
+namespace zeroproof::suites {
+
+namespace {
+
+constexpr std::int64_t kMostElements = 1 << 24;
+constexpr std::int64_t kMostRanks = 64;
+constexpr std::int64_t kMostMicroSteps = 1024;
+constexpr std::size_t kMostActions = 10'000;
+
+// A number, or "N+1", "2N-1", "B", "3B", "B+1" with the ranks N and the bucket's elements B.
+std::size_t read_size(const JsonReader& size, const Case& c) {
+    std::int64_t value = 0;
+    if (size.json().is_string()) {
+        const std::string text = size.text();
+        const char* at = text.data();
+        const char* const end = at + text.size();
+        std::int64_t factor = 1;
+        std::int64_t offset = 0;
+        if (const auto parsed = std::from_chars(at, end, factor); parsed.ec == std::errc())
+            at = parsed.ptr;
+        const char unit = at < end ? *at++ : '\0';
+        if (at < end && *at == '+') ++at;
+        if (at < end) {
+            const auto parsed = std::from_chars(at, end, offset);
+            at = parsed.ec == std::errc() ? parsed.ptr : at;
+        }
+        if ((unit != 'N' && unit != 'B') || at != end || factor > kMostElements || factor < 1)
+            size.fail(fmt::format("\"{}\" is no size: expected a number, or such as \"2N+1\" "
+                                  "(ranks) or \"B-1\" (elements of a bucket)",
+                                  text));
+        value = factor * (unit == 'N' ? c.ranks : static_cast<std::int64_t>(c.bucket_elements)) +
+                offset;
+        if (value < 0 || value > kMostElements)
+            size.fail(fmt::format("{} is outside of 0 to {}", value, kMostElements));
+    } else {
+        value = size.integer(0, kMostElements);
+    }
+    return static_cast<std::size_t>(value);
+}
+
+ParameterCase read_parameter(const JsonReader& object, const Case& c) {
+    object.allow({"name", "shape", "group", "trainable", "usage"});
+    ParameterCase parameter;
+    parameter.name = object.at("name").text();
+    if (parameter.name.empty()) object.at("name").fail("a parameter needs a name");
+    std::size_t elements = 1;
+    for (const JsonReader& size : object.at("shape").items()) {
+        parameter.shape.push_back(read_size(size, c));
+        elements *= std::max<std::size_t>(1, parameter.shape.back());
+        if (elements > kMostElements)
+            object.at("shape").fail(
+                fmt::format("more than {} elements in one parameter", kMostElements));
+    }
+    if (object.has("group"))
+        parameter.group = static_cast<int>(
+            object.at("group").integer(0, static_cast<std::int64_t>(c.groups.size()) - 1));
+    if (object.has("trainable")) parameter.trainable = object.at("trainable").boolean();
+    if (object.has("usage"))
+        parameter.usage = static_cast<Usage>(object.at("usage").choice(
+            {"always", "even_ranks", "odd_micro_steps", "alternating", "never"}));
+    return parameter;
+}
+
+GroupCase read_group(const JsonReader& object) {
+    object.allow({"learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "decay"});
+    GroupCase group;
+    const auto read = [&](const char* key, double& value, double lowest, double below) {
+        if (!object.has(key)) return;
+        value = object.at(key).number();
+        if (value < lowest || value >= below)
+            object.at(key).fail(fmt::format("expected at least {} and less than {}", lowest, below));
+        if (static_cast<double>(static_cast<float>(value)) != value)
+            object.at(key).fail("not exact in fp32: the bounds assume that it is");
+    };
+    read("learning_rate", group.learning_rate, 0, 1e3);
+    read("beta1", group.beta1, 0, 1);
+    read("beta2", group.beta2, 0, 1);
+    read("epsilon", group.epsilon, 0x1p-126, 1e3);
+    read("weight_decay", group.weight_decay, 0, 1e3);
+    if (object.has("decay")) group.l2 = object.at("decay").choice({"decoupled", "l2"}) == 1;
+    return group;
+}
+
+LossScaleCase read_loss_scale(const JsonReader& object) {
+    object.allow({"initial", "factor", "growth_interval", "hysteresis", "minimum"});
+    LossScaleCase scale;
+    if (object.has("initial")) scale.initial = object.at("initial").number();
+    if (object.has("factor")) scale.factor = object.at("factor").number();
+    if (object.has("minimum")) scale.minimum = object.at("minimum").number();
+    if (object.has("growth_interval"))
+        scale.growth_interval =
+            static_cast<int>(object.at("growth_interval").integer(1, 1'000'000));
+    if (object.has("hysteresis"))
+        scale.hysteresis = static_cast<int>(object.at("hysteresis").integer(1, 1000));
+    if (!(scale.minimum > 0 && scale.initial >= scale.minimum && scale.factor > 1))
+        object.fail("expected 0 < minimum <= initial, and a factor above 1");
+    return scale;
+}
+
+std::size_t parameter_named(const JsonReader& name, const Case& c) {
+    const std::string wanted = name.text();
+    for (std::size_t p = 0; p < c.parameters.size(); ++p)
+        if (c.parameters[p].name == wanted) return p;
+    name.fail(fmt::format("no parameter is named \"{}\"", wanted));
+}
+
+void read_units(const JsonReader& object, Case& c) {
+    if (!object.has("units")) {
+        for (std::size_t p = 0; p < c.parameters.size(); ++p)
+            c.units.push_back({"unit " + c.parameters[p].name, {p}});
+        return;
+    }
+    for (const JsonReader& names : object.at("units").items()) {
+        UnitCase unit{fmt::format("unit {}", c.units.size()), {}};
+        for (const JsonReader& name : names.items()) {
+            const std::size_t parameter = parameter_named(name, c);
+            if (std::ranges::count(unit.parameters, parameter))
+                name.fail("stands twice in one unit");
+            unit.parameters.push_back(parameter);
+        }
+        c.units.push_back(std::move(unit));
+    }
+}
+
+void read_program(const JsonReader& object, Case& c) {
+    int micro_steps = 0;  // of the open window
+    for (const JsonReader& word : object.at("program").items()) {
+        const std::size_t kind =
+            word.choice({"micro_step", "step", "zero_grad", "evaluate", "reload", "window"});
+        const bool is_window = kind == 5;
+        for (int k = 0; k < (is_window ? c.micro_steps : 0); ++k) {
+            c.program.push_back({ActionKind::micro_step});
+            ++micro_steps;
+        }
+        c.program.push_back({is_window ? ActionKind::step : static_cast<ActionKind>(kind)});
+        const ActionKind last = c.program.back().kind;
+        if (last == ActionKind::micro_step && ++micro_steps > c.micro_steps)
+            word.fail(fmt::format("a window has {} micro-steps", c.micro_steps));
+        if (last == ActionKind::step && micro_steps != c.micro_steps)
+            word.fail(fmt::format("a step after {} of {} micro-steps", micro_steps, c.micro_steps));
+        if (last == ActionKind::reload && micro_steps != 0)
+            word.fail("a reload in the middle of a window");
+        if (last == ActionKind::step || last == ActionKind::zero_grad) micro_steps = 0;
+        if (c.program.size() > kMostActions)
+            word.fail(fmt::format("more than {} actions", kMostActions));
+    }
+    if (std::ranges::count(c.program, ActionKind::reload, &Action::kind) > 1)
+        object.at("program").fail("more than one reload");
+}
+
+Injection read_injection(const JsonReader& object, const Case& c) {
+    object.allow({"micro_step", "rank", "parameter", "element", "value"});
+    Injection injection;
+    injection.micro_step =
+        static_cast<std::size_t>(object.at("micro_step").integer(0, kMostMicroSteps));
+    // The last rank is named by -1.
+    const auto rank = static_cast<int>(object.at("rank").integer(-1, kMostRanks - 1));
+    injection.rank = rank < 0 ? c.ranks - 1 : std::min(rank, c.ranks - 1);
+    injection.parameter = parameter_named(object.at("parameter"), c);
+    injection.element = static_cast<std::size_t>(object.at("element").integer(
+        0, static_cast<std::int64_t>(c.parameters[injection.parameter].elements()) - 1));
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    constexpr double values[] = {infinity, -infinity, std::numeric_limits<double>::quiet_NaN()};
+    injection.value = values[object.at("value").choice({"inf", "-inf", "nan"})];
+    return injection;
+}
+
+TransportCase read_transport(const JsonReader& object) {
+    object.allow({"type", "count", "misalignment_bytes", "in_place"});
+    TransportCase transport;
+    try {
+        transport.type = memory::dtype_from_name(object.at("type").text());
+    } catch (const std::invalid_argument& error) {
+        object.at("type").fail(error.what());
+    }
+    transport.count = static_cast<std::size_t>(object.at("count").integer(0, 1 << 20));
+    if (object.has("misalignment_bytes"))
+        transport.misalignment_bytes =
+            static_cast<std::size_t>(object.at("misalignment_bytes").integer(0, 64));
+    if (object.has("in_place")) transport.in_place = object.at("in_place").boolean();
+    return transport;
+}
+
+void read_scalars(const JsonReader& object, Case& c) {
+    const auto integer = [&](const char* key, auto& value, std::int64_t lowest,
+                             std::int64_t highest) {
+        if (object.has(key))
+            value = static_cast<std::decay_t<decltype(value)>>(
+                object.at(key).integer(lowest, highest));
+    };
+    integer("stage", c.stage, 0, 3);
+    integer("ranks", c.ranks, 1, kMostRanks);
+    integer("micro_steps", c.micro_steps, 1, kMostMicroSteps);
+    integer("bucket_elements", c.bucket_elements, 1, kMostElements);
+    integer("resume_ranks", c.resume_ranks, 0, kMostRanks);
+    integer("resume_stage", c.resume_stage, -1, 3);
+    integer("seed", c.seed, 0, std::numeric_limits<std::int64_t>::max());
+    if (object.has("precision"))
+        c.precision = static_cast<Precision>(object.at("precision").choice({"fp32", "bf16", "fp16"}));
+    if (object.has("overlap")) c.overlap = object.at("overlap").boolean();
+    if (object.has("prefetch")) c.prefetch = object.at("prefetch").boolean();
+    if (object.has("clip_norm")) {
+        c.clip_norm = object.at("clip_norm").number();
+        if (c.clip_norm < 0) object.at("clip_norm").fail("negative");
+    }
+    if (object.has("model"))
+        c.model = static_cast<Model>(object.at("model").choice({"dot", "echo"}));
+    if (object.has("gradients"))
+        c.gradients = static_cast<GradientKind>(object.at("gradients").choice({"exact", "rounding"}));
+    if (object.has("surroundings"))
+        c.surroundings =
+            static_cast<Surroundings>(object.at("surroundings").choice({"plain", "hostile"}));
+    if (object.has("features"))
+        for (const JsonReader& feature : object.at("features").items())
+            c.features.push_back(feature.text());
+}
+
+}  // namespace
+
+Case read_case(const JsonReader& object) {
+    object.allow({"family", "purpose", "stage", "ranks", "micro_steps", "bucket_elements",
+                  "resume_ranks", "resume_stage", "seed", "precision", "overlap", "prefetch",
+                  "clip_norm", "model", "gradients", "surroundings", "features", "parameters",
+                  "units", "one_unit", "reverse_parameters", "groups", "loss_scale", "program",
+                  "inject", "transport"});
+    Case c;
+    c.family = object.at("family").text();
+    read_scalars(object, c);
+    if (object.has("transport")) {
+        c.transport = read_transport(object.at("transport"));
+        return c;
+    }
+    if (object.has("groups"))
+        for (const JsonReader& group : object.at("groups").items())
+            c.groups.push_back(read_group(group));
+    else
+        c.groups.emplace_back();
+    if (object.has("loss_scale")) c.loss_scale = read_loss_scale(object.at("loss_scale"));
+    std::size_t elements = 0;
+    for (const JsonReader& item : object.at("parameters").items()) {
+        ParameterCase parameter = read_parameter(item, c);
+        if (std::ranges::count(c.parameters, parameter.name, &ParameterCase::name))
+            item.at("name").fail(fmt::format("two parameters are named \"{}\"", parameter.name));
+        elements += parameter.elements();
+        c.parameters.push_back(std::move(parameter));
+        if (elements > kMostElements)
+            item.fail(fmt::format("more than {} elements in one case", kMostElements));
+    }
+    if (c.parameters.empty()) object.at("parameters").fail("no parameters");
+    read_units(object, c);
+    if (object.has("one_unit") && object.at("one_unit").boolean()) {
+        UnitCase all{"all", {}};
+        for (const UnitCase& unit : c.units)
+            for (const std::size_t parameter : unit.parameters)
+                all.parameters.push_back(parameter);
+        c.units = {all};
+    }
+    read_program(object, c);
+    if (object.has("inject"))
+        for (const JsonReader& injection : object.at("inject").items())
+            c.injections.push_back(read_injection(injection, c));
+    if (object.has("reverse_parameters") && object.at("reverse_parameters").boolean()) {
+        std::ranges::reverse(c.parameters);
+        const auto moved = [&](std::size_t& p) { p = c.parameters.size() - 1 - p; };
+        for (UnitCase& unit : c.units) std::ranges::for_each(unit.parameters, moved);
+        for (Injection& injection : c.injections) moved(injection.parameter);
+    }
+    return c;
+}
+
+}  // namespace zeroproof::suites

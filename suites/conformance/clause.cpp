@@ -1,0 +1,61 @@
+#include "suites/conformance/clause.h"
+
+#include <algorithm>
+#include <exception>
+
+#include "suites/conformance/clause_registry.h"
+
+namespace zeroproof::suites {
+
+std::string_view name_of(Verdict verdict) {
+    constexpr std::string_view names[] = {"pass",          "fail",           "rejected",
+                                          "not declared",  "not exercised",  "not observable",
+                                          "environment",   "harness error"};
+    return names[static_cast<std::size_t>(verdict)];
+}
+
+const std::vector<Clause>& all_clauses() {
+    static const std::vector<Clause> clauses = [] {
+        std::vector<Clause> all = registered_clauses();
+        std::ranges::sort(all, {}, &Clause::name);
+        return all;
+    }();
+    return clauses;
+}
+
+const Clause* find_clause(std::string_view name) {
+    const auto& clauses = all_clauses();
+    const auto at = std::ranges::find(clauses, name, &Clause::name);
+    return at == clauses.end() ? nullptr : &*at;
+}
+
+std::string_view family_of(const Clause& clause) {
+    return clause.name.substr(0, clause.name.find('.'));
+}
+
+bool trains(const Case& c) { return !c.transport && c.features.empty(); }
+
+Judgement judge(const Clause& clause, const Context& context) {
+    const std::string outside = outside_declaration(context.c, context.declaration);
+    // How a run ends is for the clauses on liveness and rejection to judge.
+    const bool judges_the_end =
+        clause.name.starts_with("LIVENESS.") || clause.name.starts_with("REJECT.");
+    if (!judges_the_end) {
+        switch (context.evidence.status) {
+            case RunStatus::completed: break;
+            case RunStatus::rejected:
+                return {outside.empty() ? Verdict::not_exercised : Verdict::rejected,
+                        context.evidence.message, {}, 0};
+            case RunStatus::failed: return {Verdict::not_exercised, "the run did not end", {}, 0};
+            case RunStatus::environment:
+                return {Verdict::environment, context.evidence.message, {}, 0};
+        }
+    }
+    try {
+        return clause.judge(context);
+    } catch (const std::exception& error) {
+        return {Verdict::harness_error, error.what(), {}, 0};
+    }
+}
+
+}  // namespace zeroproof::suites

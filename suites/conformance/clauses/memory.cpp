@@ -1,0 +1,166 @@
+// Bytes per rank, against the formulas.
+#include "memory/formulas.h"
+
+#include "suites/conformance/comparison.h"
+#include "suites/conformance/partition_model.h"
+
+namespace zeroproof::suites {
+
+std::vector<Clause> memory_clauses();
+
+namespace {
+
+using memory::Category;
+
+memory::BytesByCategory expected_at_rest(const Context& context, const Segment& segment) {
+    const memory::DType type = weight_type(context.c.precision);
+    const memory::StateBytes bytes = memory::state_bytes(type);
+    const memory::Counts counts =
+        counts_of(context.c, context.declaration, segment.stage, segment.ranks);
+    const memory::ModelStates states =
+        memory::exact_model_state_bytes(segment.stage, bytes, counts, segment.ranks);
+    memory::BytesByCategory expected{};
+    const auto at = [&](Category category) -> std::size_t& {
+        return expected[static_cast<std::size_t>(category)];
+    };
+    at(Category::parameter) = states.weight;
+    at(Category::gradient) = states.gradient;
+    // K is made of fp32 numbers: momentum, variance and, in mixed precision, the master.
+    const std::size_t each = states.optimizer / (bytes.optimizer / 4);
+    at(Category::master) = bytes.optimizer == 12 ? each : 0;
+    at(Category::momentum) = each;
+    at(Category::variance) = each;
+    return expected;
+}
+
+Judgement at_rest(const Context& context, Category category) {
+    Comparison comparison;
+    for (const Segment& segment : context.evidence.segments) {
+        const std::size_t expected =
+            expected_at_rest(context, segment)[static_cast<std::size_t>(category)];
+        for (std::size_t rank = 0; rank < segment.by_rank.size(); ++rank)
+            for (const Snapshot& snapshot : segment.by_rank[rank].snapshots) {
+                // Between micro-steps there may be more: that is a matter of the peak.
+                if (snapshot.kind != ActionKind::step) continue;
+                const std::size_t seen = snapshot.live_bytes[static_cast<std::size_t>(category)];
+                comparison.check(seen == expected, [&] {
+                    return Discrepancy{
+                        .quantity = fmt::format("bytes of {} at rest", memory::name_of(category)),
+                        .expected = fmt::format("{}", expected),
+                        .seen = fmt::format("{}", seen),
+                        .rank = static_cast<int>(rank),
+                        .action = snapshot.action,
+                        .step = step_number(context.c, snapshot.action),
+                        .diagnosis = fmt::format("stage {} on {} ranks", segment.stage,
+                                                 segment.ranks)};
+                });
+            }
+    }
+    return comparison.judgement();
+}
+
+Judgement optimizer_at_rest(const Context& context) {
+    for (const Category category : {Category::master, Category::momentum, Category::variance}) {
+        Judgement judgement = at_rest(context, category);
+        if (judgement.verdict != Verdict::pass) return judgement;
+    }
+    return {};
+}
+
+Judgement nothing_else(const Context& context) {
+    for (const Category category : {Category::buffer, Category::activation, Category::checkpoint}) {
+        Judgement judgement = at_rest(context, category);
+        if (judgement.verdict != Verdict::pass) return judgement;
+    }
+    return {};
+}
+
+Judgement peak(const Context& context) {
+    if (!context.declaration.peak_bytes)
+        return {Verdict::not_declared, "the subject does not say what it needs at most", {}, 0};
+    Comparison comparison;
+    const Segment& segment = context.evidence.segments.front();
+    for (std::size_t rank = 0; rank < segment.by_rank.size(); ++rank)
+        for (const memory::Phase phase :
+             {memory::Phase::forward, memory::Phase::backward, memory::Phase::step}) {
+            const std::size_t seen =
+                segment.by_rank[rank].peak_bytes[static_cast<std::size_t>(phase)];
+            if (seen == 0) continue;
+            const std::size_t expected =
+                context.declaration.peak_bytes(context.c, phase, static_cast<int>(rank));
+            comparison.check(seen == expected, [&] {
+                return Discrepancy{
+                    .quantity = fmt::format("peak bytes in phase {}", memory::name_of(phase)),
+                    .expected = fmt::format("{}", expected),
+                    .seen = fmt::format("{}", seen),
+                    .rank = static_cast<int>(rank),
+                    .diagnosis = fmt::format("{} bytes {} than declared",
+                                             seen > expected ? seen - expected : expected - seen,
+                                             seen > expected ? "more" : "less")};
+            });
+        }
+    return comparison.judgement("no micro-step");
+}
+
+Judgement growth(const Context& context) {
+    Comparison comparison;
+    for (const Segment& segment : context.evidence.segments)
+        for (std::size_t rank = 0; rank < segment.by_rank.size(); ++rank) {
+            const Snapshot* first = nullptr;
+            for (const Snapshot& snapshot : segment.by_rank[rank].snapshots) {
+                if (snapshot.kind != ActionKind::step || snapshot.action < 0) continue;
+                if (first == nullptr) {
+                    first = &snapshot;
+                    continue;
+                }
+                comparison.check(snapshot.live_bytes == first->live_bytes, [&] {
+                    const auto sum = [](const memory::BytesByCategory& bytes) {
+                        std::size_t total = 0;
+                        for (const std::size_t b : bytes) total += b;
+                        return fmt::format("{}", total);
+                    };
+                    return Discrepancy{.quantity = "bytes at rest, against those after the first step",
+                                       .expected = sum(first->live_bytes),
+                                       .seen = sum(snapshot.live_bytes),
+                                       .rank = static_cast<int>(rank),
+                                       .action = snapshot.action,
+                                       .step = step_number(context.c, snapshot.action)};
+                });
+            }
+        }
+    return comparison.judgement("fewer than two steps");
+}
+
+constexpr std::string_view kSource = "arXiv 1910.02054, sections 3.1 and 5, figure 1";
+
+}  // namespace
+
+std::vector<Clause> memory_clauses() {
+    return {
+        {"MEMORY.PARAMETER",
+         "At rest a rank keeps all weights in stages 0 to 2 and its N-th part in stage 3, in the type "
+         "of the weights and nothing wider.",
+         kSource, "FC39, FC40, MEM", "", trains,
+         [](const Context& context) { return at_rest(context, Category::parameter); }},
+        {"MEMORY.GRADIENT",
+         "At rest a rank keeps a whole gradient in stages 0 and 1 and its N-th part in stages 2 and 3.",
+         kSource, "FC39, FC40, MEM", "", trains,
+         [](const Context& context) { return at_rest(context, Category::gradient); }},
+        {"MEMORY.OPTIMIZER",
+         "Momentum and variance, and in mixed precision the master, take 4 bytes each for every "
+         "element that a rank owns: all in stage 0, its N-th part in stages 1 to 3.",
+         kSource, "FC39, FC40, MEM", "", trains, optimizer_at_rest},
+        {"MEMORY.TRANSIENT", "Nothing but model states is live between a step and the next window.",
+         "arXiv 1910.02054, sections 5.2 and 6.2", "FC39, MEM", "", trains, nothing_else},
+        {"MEMORY.PEAK",
+         "The most bytes live at once in forward, backward and step are what the subject declares "
+         "for the case.",
+         "docs/specification.md, Bytes and elements", "FC39, MEM",
+         "not declared: the subject names no peak; not exercised: no micro-step", trains, peak},
+        {"MEMORY.GROWTH", "After every step the same number of bytes is live.",
+         "docs/specification.md, Bytes and elements", "FC39, MEM",
+         "not exercised: fewer than two steps", trains, growth},
+    };
+}
+
+}  // namespace zeroproof::suites

@@ -1,0 +1,115 @@
+// The global gradient norm, and clipping by it.
+#include "suites/conformance/comparison.h"
+
+namespace zeroproof::suites {
+
+std::vector<Clause> norm_clauses();
+
+namespace {
+
+std::size_t total_elements(const Case& c) {
+    std::size_t total = 1;
+    for (const ParameterCase& p : c.parameters) total += p.elements();
+    return total;
+}
+
+// Summing n squares rounds n times, and so does the root once.
+double norm_roundoff(const Context& context) {
+    const double n = static_cast<double>(total_elements(context.c)) + 2;
+    const bool wide = context.declaration.norm_accumulation == memory::DType::fp64;
+    // Squares of exact gradients are integers times 2^-12 far below 2^53: no rounding in fp64 but
+    // the root's, which both sides take of the same number.
+    if (wide && context.c.gradients == GradientKind::exact) return 0;
+    return n * (wide ? 0x1p-53 : 0x1p-24);
+}
+
+Judgement value(const Context& context) {
+    Comparison comparison;
+    for_each_step(context, [&](const Segment&, int rank, const Snapshot& snapshot,
+                               const Expected& expected) {
+        if (expected.skipped || snapshot.skipped) return;
+        Bounded bound = expected.norm;
+        bound.error += norm_roundoff(context) * bound.value;
+        comparison.check(matches(snapshot.norm, bound), [&] {
+            const double ratio = snapshot.norm * snapshot.norm / (bound.value * bound.value);
+            return Discrepancy{
+                .quantity = "global gradient norm, before clipping",
+                .expected = full(bound),
+                .seen = full(snapshot.norm),
+                .rank = rank,
+                .action = snapshot.action,
+                .step = step_number(context.c, snapshot.action),
+                .diagnosis = fmt::format("its square is {:.17g} times what it should be", ratio)};
+        });
+    });
+    return comparison.judgement("every step was skipped");
+}
+
+Judgement agreement(const Context& context) {
+    Comparison comparison;
+    for (const Segment& segment : context.evidence.segments)
+        for (std::size_t rank = 1; rank < segment.by_rank.size(); ++rank) {
+            const auto& ours = segment.by_rank[rank].snapshots;
+            const auto& first = segment.by_rank[0].snapshots;
+            for (std::size_t s = 0; s < std::min(ours.size(), first.size()); ++s)
+                if (ours[s].kind == ActionKind::step && ours[s].action >= 0)
+                    comparison.check(ours[s].norm == first[s].norm &&
+                                         ours[s].clip_coefficient == first[s].clip_coefficient,
+                                     [&] {
+                                         return Discrepancy{
+                                             .quantity = "global gradient norm, against rank 0",
+                                             .expected = full(first[s].norm),
+                                             .seen = full(ours[s].norm),
+                                             .rank = static_cast<int>(rank),
+                                             .action = ours[s].action,
+                                             .step = step_number(context.c, ours[s].action),
+                                             .diagnosis = "each rank clips by a norm of its own"};
+                                     });
+        }
+    return comparison.judgement("a single rank");
+}
+
+Judgement coefficient(const Context& context) {
+    Comparison comparison;
+    for_each_step(context, [&](const Segment&, int rank, const Snapshot& snapshot,
+                               const Expected& expected) {
+        if (expected.skipped || snapshot.skipped) return;
+        Bounded bound = expected.clip_coefficient;
+        if (bound.value != 1) bound.error += norm_roundoff(context) * bound.value;
+        comparison.check(matches(snapshot.clip_coefficient, bound), [&] {
+            return Discrepancy{
+                .quantity = fmt::format("clipping coefficient, min(1, {} / norm)",
+                                        context.c.clip_norm),
+                .expected = full(bound),
+                .seen = full(snapshot.clip_coefficient),
+                .rank = rank,
+                .action = snapshot.action,
+                .step = step_number(context.c, snapshot.action)};
+        });
+    });
+    return comparison.judgement("every step was skipped");
+}
+
+constexpr std::string_view kSource = "docs/specification.md, Norm";
+
+}  // namespace
+
+std::vector<Clause> norm_clauses() {
+    return {
+        {"NORM.VALUE",
+         "The norm is taken over every element of every trainable parameter's averaged, unscaled "
+         "gradient, each once: tied ones once, replicas once, padding never.",
+         kSource, "FC05, FC12, FC16, FC18, NORM", "not exercised: every step was skipped", trains,
+         value},
+        {"NORM.AGREEMENT", "Every rank reports and uses the same bits of the norm.", kSource,
+         "FC16, NORM", "not exercised: a single rank",
+         [](const Case& c) { return trains(c) && c.ranks > 1; }, agreement},
+        {"CLIP.COEFFICIENT",
+         "Clipping multiplies the gradient by min(1, bound / norm), in every precision, and leaves "
+         "a gradient within the bound alone.",
+         kSource, "FC18", "not exercised: every step was skipped",
+         [](const Case& c) { return trains(c) && c.clip_norm > 0; }, coefficient},
+    };
+}
+
+}  // namespace zeroproof::suites

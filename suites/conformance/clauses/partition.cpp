@@ -1,0 +1,159 @@
+// Who owns what.
+#include <cmath>
+
+#include "suites/conformance/comparison.h"
+
+namespace zeroproof::suites {
+
+std::vector<Clause> partition_clauses();
+
+namespace {
+
+Judgement cover(const Context& context) {
+    const Case& c = context.c;
+    Comparison comparison;
+    for (const Segment& segment : context.evidence.segments) {
+        if (segment.by_rank.empty() || segment.by_rank.front().snapshots.empty()) continue;
+        const int action = segment.by_rank.front().snapshots.front().action;
+        std::vector<std::vector<std::vector<int>>> owners(c.parameters.size());
+        for (std::size_t p = 0; p < c.parameters.size(); ++p)
+            owners[p].resize(c.parameters[p].elements());
+        for (std::size_t rank = 0; rank < segment.by_rank.size(); ++rank)
+            for (const OwnedSlice& slice : segment.by_rank[rank].snapshots.front().owned)
+                for (std::size_t i = 0; i < slice.master.size(); ++i)
+                    if (slice.begin + i < owners[slice.parameter].size())
+                        owners[slice.parameter][slice.begin + i].push_back(static_cast<int>(rank));
+        const std::size_t wanted =
+            segment.stage == 0 ? static_cast<std::size_t>(segment.ranks) : std::size_t{1};
+        for (std::size_t p = 0; p < c.parameters.size(); ++p)
+            for (std::size_t e = 0; c.parameters[p].trainable && e < owners[p].size(); ++e)
+                comparison.check(owners[p][e].size() == wanted, [&] {
+                    return Discrepancy{
+                        .quantity = "ranks that own an element",
+                        .expected = fmt::format("{}", wanted),
+                        .seen = fmt::format("{}", owners[p][e].size()),
+                        .owner = owners[p][e].empty() ? -1 : owners[p][e].front(),
+                        .action = action,
+                        .parameter = c.parameters[p].name,
+                        .element = static_cast<long long>(e),
+                        .diagnosis = owners[p][e].empty() ? "nobody will step this element"
+                                                          : "several ranks step it"};
+                });
+    }
+    return comparison.judgement("no trainable elements");
+}
+
+Judgement exists(const Context& context) {
+    const Case& c = context.c;
+    Comparison comparison;
+    for_each_snapshot(context, [&](const Segment&, int rank, const Snapshot& snapshot,
+                                   const Expected&) {
+        for (const OwnedSlice& slice : snapshot.owned) {
+            const std::size_t elements = c.parameters[slice.parameter].elements();
+            comparison.check(slice.begin + slice.master.size() <= elements, [&] {
+                return Discrepancy{
+                    .quantity = "end of an owned slice",
+                    .expected = fmt::format("at most {}", elements),
+                    .seen = fmt::format("{}", slice.begin + slice.master.size()),
+                    .rank = rank,
+                    .action = snapshot.action,
+                    .parameter = c.parameters[slice.parameter].name,
+                    .diagnosis = "padding counts as part of the parameter"};
+            });
+        }
+    });
+    return comparison.judgement("no rank owns anything");
+}
+
+Judgement padding(const Context& context) {
+    const Case& c = context.c;
+    Comparison comparison;
+    const auto finite = [&](float value, const OwnedElement& where, const char* quantity) {
+        comparison.check(std::isfinite(value), [&] {
+            Discrepancy d = at(c, where, quantity, "a finite number", full(double{value}));
+            d.diagnosis = "poison: padding or memory that was never written has reached a value";
+            return d;
+        });
+    };
+    for_each_owned_element(
+        context, [](const Snapshot&) { return true; },
+        [&](const OwnedElement& where) {
+            finite(where.slice.master[where.index], where, "master");
+            finite(where.slice.momentum[where.index], where, "momentum");
+            finite(where.slice.variance[where.index], where, "variance");
+        });
+    for_each_snapshot(context, [&](const Segment&, int rank, const Snapshot& snapshot,
+                                   const Expected&) {
+        for (std::size_t p = 0; p < snapshot.weights.size(); ++p)
+            for (std::size_t e = 0; e < snapshot.weights[p].size(); ++e)
+                comparison.check(std::isfinite(snapshot.weights[p][e]), [&] {
+                    return Discrepancy{.quantity = "weight",
+                                       .expected = "a finite number",
+                                       .seen = full(double{snapshot.weights[p][e]}),
+                                       .rank = rank,
+                                       .action = snapshot.action,
+                                       .step = step_number(c, snapshot.action),
+                                       .parameter = c.parameters[p].name,
+                                       .element = static_cast<long long>(e),
+                                       .diagnosis = "poison: padding, or a gather that brought "
+                                                    "nothing"};
+                });
+    });
+    return comparison.judgement("no elements");
+}
+
+Judgement balance(const Context& context) {
+    Comparison comparison;
+    const Case& c = context.c;
+    for (const Segment& segment : context.evidence.segments) {
+        if (segment.stage == 0) continue;
+        for (std::size_t rank = 0; rank < segment.by_rank.size(); ++rank) {
+            if (segment.by_rank[rank].snapshots.empty()) continue;
+            std::size_t owned = 0;
+            for (const OwnedSlice& slice : segment.by_rank[rank].snapshots.front().owned)
+                owned += slice.master.size();
+            const auto n = static_cast<std::size_t>(segment.ranks);
+            // Padding is at most N - 1 elements for the model, or for each set of units.
+            const std::size_t ranges =
+                context.declaration.padded_over(segment.stage) == PaddedOver::model
+                    ? 1
+                    : c.parameters.size();
+            const std::size_t most = (c.trainable_elements() + ranges * (n - 1)) / n;
+            comparison.check(owned <= most, [&] {
+                return Discrepancy{.quantity = "elements owned",
+                                   .expected = fmt::format("at most {}", most),
+                                   .seen = fmt::format("{}", owned),
+                                   .rank = static_cast<int>(rank),
+                                   .diagnosis = "the partition is not even: 1/N is promised"};
+            });
+        }
+    }
+    return comparison.judgement("stage 0 does not partition");
+}
+
+constexpr std::string_view kSource = "arXiv 1910.02054, section 5.1; docs/specification.md, Partition";
+
+}  // namespace
+
+std::vector<Clause> partition_clauses() {
+    return {
+        {"PARTITION.COVER",
+         "In stages 1 to 3 each element of each trainable parameter is owned by exactly one rank; in "
+         "plain data parallelism every rank owns all of them.",
+         kSource, "FC10, FC12, PART", "not exercised: no trainable elements", trains, cover},
+        {"PARTITION.EXTENT", "What a rank owns lies within its parameter.", kSource,
+         "FC09, FC10, PART", "not exercised: no rank owns anything", trains, exists},
+        {"PARTITION.BALANCE",
+         "No rank owns more than its N-th part of the trainable elements and of the declared padding.",
+         kSource, "FC09, FC40, PART", "not exercised: stage 0", [](const Case& c) {
+             return trains(c) && (c.stage > 0 || c.resume_stage > 0);
+         },
+         balance},
+        {"PARTITION.PADDING",
+         "Padding, and memory that nobody has written, never reaches a weight, a master or a moment.",
+         kSource, "FC09, FC08, FC15", "not exercised: no elements",
+         [](const Case& c) { return trains(c); }, padding},
+    };
+}
+
+}  // namespace zeroproof::suites

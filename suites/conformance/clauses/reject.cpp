@@ -1,0 +1,48 @@
+// What a subject does not support.
+#include "suites/conformance/comparison.h"
+
+namespace zeroproof::suites {
+
+std::vector<Clause> reject_clauses();
+
+namespace {
+
+Judgement clear(const Context& context) {
+    const std::string outside = outside_declaration(context.c, context.declaration);
+    const Evidence& evidence = context.evidence;
+    if (outside.empty()) {
+        if (evidence.status != RunStatus::rejected) return {};
+        return {Verdict::fail,
+                {},
+                {.quantity = "what becomes of a case that the subject declares to support",
+                 .expected = "it runs",
+                 .seen = fmt::format("rejected: {}", evidence.message)},
+                0};
+    }
+    if (evidence.status == RunStatus::rejected && !evidence.message.empty())
+        return {Verdict::rejected, evidence.message, {}, 0};
+    return {Verdict::fail,
+            {},
+            {.quantity = fmt::format("what becomes of a case with {}, which the subject does not "
+                                     "declare",
+                                     outside),
+             .expected = "a refusal that says why, before any work",
+             .seen = evidence.status == RunStatus::completed
+                         ? "it runs, as if nothing had been asked"
+                         : fmt::format("it fails: {}", evidence.message),
+             .diagnosis = "a silent fallback: the user believes in something that does not happen"},
+            0};
+}
+
+}  // namespace
+
+std::vector<Clause> reject_clauses() {
+    return {{"REJECT.CLEAR",
+             "A case outside the declaration is refused with a message before work starts; a case "
+             "inside it is not refused.",
+             "docs/specification.md, Rejection", "FC40, LABEL",
+             "rejected: refused as it should be",
+             [](const Case& c) { return !c.transport.has_value(); }, clear}};
+}
+
+}  // namespace zeroproof::suites

@@ -1,0 +1,171 @@
+// Steps that a non-finite gradient forbids, and the loss scale.
+#include <algorithm>
+
+#include "suites/conformance/comparison.h"
+
+namespace zeroproof::suites {
+
+std::vector<Clause> skip_clauses();
+
+namespace {
+
+bool injects(const Case& c) { return trains(c) && !c.injections.empty(); }
+
+Judgement decision(const Context& context) {
+    Comparison comparison;
+    for_each_step(context, [&](const Segment&, int rank, const Snapshot& snapshot,
+                               const Expected& expected) {
+        comparison.check(snapshot.skipped == expected.skipped, [&] {
+            return Discrepancy{
+                .quantity = "whether the step is skipped",
+                .expected = expected.skipped ? "skipped" : "taken",
+                .seen = snapshot.skipped ? "skipped" : "taken",
+                .rank = rank,
+                .action = snapshot.action,
+                .step = step_number(context.c, snapshot.action),
+                .diagnosis = expected.skipped ? "a non-finite gradient element went unnoticed here"
+                                              : "every gradient element was finite"};
+        });
+    });
+    return comparison.judgement();
+}
+
+Judgement agreement(const Context& context) {
+    Comparison comparison;
+    for (const Segment& segment : context.evidence.segments)
+        for (std::size_t rank = 1; rank < segment.by_rank.size(); ++rank) {
+            const auto& ours = segment.by_rank[rank].snapshots;
+            const auto& first = segment.by_rank[0].snapshots;
+            for (std::size_t s = 0; s < std::min(ours.size(), first.size()); ++s)
+                comparison.check(
+                    ours[s].skipped == first[s].skipped &&
+                        ours[s].steps_skipped == first[s].steps_skipped &&
+                        ours[s].loss_scale == first[s].loss_scale,
+                    [&] {
+                        const auto tell = [](const Snapshot& x) {
+                            return fmt::format("{}, {} skipped so far, loss scale {}",
+                                               x.skipped ? "skipped" : "taken", x.steps_skipped,
+                                               x.loss_scale);
+                        };
+                        return Discrepancy{.quantity = "decision, against rank 0",
+                                           .expected = tell(first[s]),
+                                           .seen = tell(ours[s]),
+                                           .rank = static_cast<int>(rank),
+                                           .action = ours[s].action,
+                                           .step = step_number(context.c, ours[s].action)};
+                    });
+        }
+    return comparison.judgement("a single rank");
+}
+
+// What each rank owned and saw before a skipped step is what it owns and sees after.
+Judgement atomic(const Context& context) {
+    Comparison comparison;
+    const Case& c = context.c;
+    for (const Segment& segment : context.evidence.segments)
+        for (std::size_t rank = 0; rank < segment.by_rank.size(); ++rank) {
+            const auto& snapshots = segment.by_rank[rank].snapshots;
+            for (std::size_t s = 1; s < snapshots.size(); ++s) {
+                const Snapshot& before = snapshots[s - 1];
+                const Snapshot& after = snapshots[s];
+                const auto expected = std::ranges::find(context.expected, after.action,
+                                                        &Expected::action);
+                if (expected == context.expected.end() || after.kind != ActionKind::step ||
+                    !expected->skipped)
+                    continue;
+                const auto check = [&](const char* quantity, const auto& was, const auto& is,
+                                       std::size_t parameter, std::size_t begin) {
+                    for (std::size_t i = 0; i < is.size(); ++i)
+                        comparison.check(same_bits(was[i], is[i]), [&] {
+                            return Discrepancy{.quantity = fmt::format("{} after a skipped step",
+                                                                       quantity),
+                                               .expected = full(double{was[i]}),
+                                               .seen = full(double{is[i]}),
+                                               .rank = static_cast<int>(rank),
+                                               .action = after.action,
+                                               .step = step_number(c, after.action),
+                                               .parameter = c.parameters[parameter].name,
+                                               .element = static_cast<long long>(begin + i)};
+                        });
+                };
+                for (std::size_t o = 0; o < after.owned.size(); ++o) {
+                    const OwnedSlice& slice = after.owned[o];
+                    const OwnedSlice& old = before.owned[o];
+                    check("momentum", old.momentum, slice.momentum, slice.parameter, slice.begin);
+                    check("variance", old.variance, slice.variance, slice.parameter, slice.begin);
+                    check("master", old.master, slice.master, slice.parameter, slice.begin);
+                }
+                for (std::size_t p = 0; p < after.weights.size(); ++p)
+                    check("weight", before.weights[p], after.weights[p], p, 0);
+                comparison.check(before.steps_taken == after.steps_taken, [&] {
+                    return Discrepancy{.quantity = "steps taken, after a skipped step",
+                                       .expected = fmt::format("{}", before.steps_taken),
+                                       .seen = fmt::format("{}", after.steps_taken),
+                                       .rank = static_cast<int>(rank),
+                                       .action = after.action,
+                                       .step = step_number(c, after.action)};
+                });
+            }
+        }
+    return comparison.judgement("no step had to be skipped");
+}
+
+Judgement counts(const Context& context) {
+    Comparison comparison;
+    for_each_snapshot(context, [&](const Segment&, int rank, const Snapshot& snapshot,
+                                   const Expected& expected) {
+        comparison.check(snapshot.steps_skipped == expected.steps_skipped, [&] {
+            return Discrepancy{.quantity = "steps skipped so far",
+                               .expected = fmt::format("{}", expected.steps_skipped),
+                               .seen = fmt::format("{}", snapshot.steps_skipped),
+                               .rank = rank,
+                               .action = snapshot.action,
+                               .step = step_number(context.c, snapshot.action)};
+        });
+    });
+    return comparison.judgement();
+}
+
+Judgement scale(const Context& context) {
+    Comparison comparison;
+    for_each_snapshot(context, [&](const Segment&, int rank, const Snapshot& snapshot,
+                                   const Expected& expected) {
+        comparison.check(snapshot.loss_scale == expected.loss_scale, [&] {
+            return Discrepancy{.quantity = "loss scale",
+                               .expected = full(expected.loss_scale),
+                               .seen = full(snapshot.loss_scale),
+                               .rank = rank,
+                               .action = snapshot.action,
+                               .step = step_number(context.c, snapshot.action)};
+        });
+    });
+    return comparison.judgement();
+}
+
+constexpr std::string_view kSource = "docs/specification.md, Skip";
+
+}  // namespace
+
+std::vector<Clause> skip_clauses() {
+    return {
+        {"SKIP.DECISION",
+         "A step is skipped if and only if an element of the gradient is infinite or NaN on any rank "
+         "in any micro-step, in every precision.",
+         kSource, "FC18, FC19, FC20, SCALE", "", injects, decision},
+        {"SKIP.AGREEMENT", "All ranks skip together and keep the same count and loss scale.", kSource,
+         "FC19, SCALE", "not exercised: a single rank",
+         [](const Case& c) { return injects(c) && c.ranks > 1; }, agreement},
+        {"SKIP.ATOMIC",
+         "A skipped step changes neither masters, moments and weights nor the step counter.", kSource,
+         "FC20", "not exercised: no step had to be skipped", injects, atomic},
+        {"SKIP.COUNT", "The count of skipped steps grows by one with each, and by nothing else.",
+         kSource, "FC20, FC38", "", injects, counts},
+        {"SCALE.SEQUENCE",
+         "The loss scale of fp16 grows after the interval of steps without overflow and backs off "
+         "once the hysteresis is used up, never below its minimum; it is 1 in fp32 and bf16.",
+         "Micikevicius et al., section 3.2; docs/specification.md, Loss scale", "FC20, SCALE", "",
+         trains, scale},
+    };
+}
+
+}  // namespace zeroproof::suites

@@ -1,0 +1,289 @@
+// How much is sent, of what, when and in which type.
+#include <map>
+
+#include "suites/conformance/comparison.h"
+#include "suites/conformance/partition_model.h"
+
+namespace zeroproof::suites {
+
+std::vector<Clause> traffic_clauses();
+
+namespace {
+
+using collectives::CollectiveRecord;
+using collectives::Op;
+using collectives::Traffic;
+using memory::Phase;
+
+// Of one kind of traffic, in one phase of one action.
+struct Volume {
+    std::size_t elements = 0;    // nominal: 2P for an all-reduce of P, otherwise P
+    std::size_t operations = 0;
+    friend bool operator==(const Volume&, const Volume&) = default;
+};
+using Volumes = std::map<std::pair<int, Phase>, Volume>;
+
+// P of an operation, whatever the size of its group.
+std::size_t logical_elements(const CollectiveRecord& record) {
+    return record.op == Op::all_gather ? record.out_elements : record.in_elements;
+}
+
+Volumes seen_volumes(const RankEvidence& rank, Traffic traffic) {
+    Volumes volumes;
+    for (std::size_t i = 0; i < rank.collectives.size(); ++i) {
+        const CollectiveRecord& record = rank.collectives[i];
+        const bool training = record.phase != Phase::initialise && record.phase != Phase::read &&
+                              record.phase != Phase::save && record.phase != Phase::load;
+        if (record.traffic != traffic || !training) continue;
+        Volume& volume = volumes[{rank.collective_actions[i], record.phase}];
+        volume.elements += logical_elements(record) * (record.op == Op::all_reduce ? 2 : 1);
+        ++volume.operations;
+    }
+    return volumes;
+}
+
+// Calls visit(action, kind, last micro-step of its window) for the actions of a segment.
+template <typename Visit>
+void for_each_action(const Case& c, bool behind_reload, Visit&& visit) {
+    int micro_steps = 0;
+    for (int a = 0; a < static_cast<int>(c.program.size()); ++a) {
+        const ActionKind kind = c.program[static_cast<std::size_t>(a)].kind;
+        if (kind == ActionKind::micro_step) ++micro_steps;
+        if (after_reload(c, a) == behind_reload)
+            visit(a, kind, micro_steps == c.micro_steps);
+        if (kind == ActionKind::step || kind == ActionKind::zero_grad) micro_steps = 0;
+    }
+}
+
+Volumes expected_gradients(const Context& context, const Segment& segment, bool behind_reload) {
+    Volume window;
+    for (const PartitionedSet& set :
+         partitioned_sets(context.c, context.declaration, segment.stage, segment.ranks)) {
+        if (!set.trainable) continue;
+        window.elements += set.padded * (segment.stage == 0 ? 2 : 1);
+        window.operations += set.buckets;
+    }
+    Volumes volumes;
+    for_each_action(context.c, behind_reload, [&](int action, ActionKind kind, bool last) {
+        if (kind != ActionKind::micro_step || window.operations == 0) return;
+        // Stages 2 and 3 keep no whole gradient, so they reduce in every micro-step.
+        if (segment.stage >= 2 || last) volumes[{action, Phase::backward}] = window;
+    });
+    return volumes;
+}
+
+Volumes expected_parameters(const Context& context, const Segment& segment, bool behind_reload) {
+    const auto sets =
+        partitioned_sets(context.c, context.declaration, segment.stage, segment.ranks);
+    const Gathered pass = gathered_in_pass(context.c, sets);
+    Volume published;
+    for (const PartitionedSet& set : sets) {
+        published.elements += set.padded;
+        published.operations += set.buckets;
+    }
+    Volumes volumes;
+    const auto expect = [&](int action, Phase phase, Volume volume) {
+        if (volume.operations > 0) volumes[{action, phase}] = volume;
+    };
+    for_each_action(context.c, behind_reload, [&](int action, ActionKind kind, bool) {
+        if (segment.stage == 3 && kind == ActionKind::micro_step) {
+            expect(action, Phase::forward, {pass.elements, pass.operations});
+            expect(action, Phase::backward, {pass.elements, pass.operations});
+        }
+        if (segment.stage == 3 && kind == ActionKind::evaluate)
+            expect(action, Phase::evaluate, {pass.elements, pass.operations});
+        if ((segment.stage == 1 || segment.stage == 2) && kind == ActionKind::step)
+            for (const Expected& expected : context.expected)
+                if (expected.action == action && !expected.skipped)
+                    expect(action, Phase::step, published);
+    });
+    return volumes;
+}
+
+using Expectation = Volumes (*)(const Context&, const Segment&, bool behind_reload);
+
+Judgement compare(const Context& context, Traffic traffic, Expectation expectation,
+                  bool operations) {
+    Comparison comparison;
+    const Case& c = context.c;
+    for (std::size_t s = 0; s < context.evidence.segments.size(); ++s) {
+        const Segment& segment = context.evidence.segments[s];
+        const Volumes expected = expectation(context, segment, s > 0);
+        for (std::size_t rank = 0; rank < segment.by_rank.size(); ++rank) {
+            Volumes seen = seen_volumes(segment.by_rank[rank], traffic);
+            Volumes all = expected;
+            all.insert(seen.begin(), seen.end());
+            for (const auto& [place, unused] : all) {
+                const auto at = expected.find(place);
+                const Volume want = at == expected.end() ? Volume{} : at->second;
+                const Volume got = seen[place];
+                const auto [action, phase] = place;
+                const std::size_t wanted = operations ? want.operations : want.elements;
+                const std::size_t counted = operations ? got.operations : got.elements;
+                comparison.check(wanted == counted, [&, a = action, ph = phase] {
+                    return Discrepancy{
+                        .quantity = fmt::format("{} {} in phase {}",
+                                                operations ? "operations that carry"
+                                                           : "nominal elements of",
+                                                collectives::name_of(traffic),
+                                                memory::name_of(ph)),
+                        .expected = fmt::format("{}", wanted),
+                        .seen = fmt::format("{}", counted),
+                        .rank = static_cast<int>(rank),
+                        .action = a,
+                        .step = step_number(c, a - 1) + 1,
+                        .diagnosis = fmt::format("stage {} on {} ranks, {} micro-steps",
+                                                 segment.stage, segment.ranks, c.micro_steps)};
+                });
+            }
+        }
+    }
+    return comparison.judgement("the stage sends nothing of this kind");
+}
+
+Judgement control(const Context& context) {
+    Comparison comparison;
+    for (const Segment& segment : context.evidence.segments)
+        for (std::size_t rank = 0; rank < segment.by_rank.size(); ++rank)
+            for (const auto& [place, volume] :
+                 seen_volumes(segment.by_rank[rank], Traffic::control)) {
+                const auto [action, phase] = place;
+                // An all-reduce counts twice its elements.
+                const std::size_t most =
+                    phase == Phase::step ? 2 * context.declaration.control_elements_per_step : 0;
+                comparison.check(volume.elements <= most, [&, a = action, ph = phase,
+                                                           elements = volume.elements] {
+                    return Discrepancy{
+                        .quantity = fmt::format("nominal elements of control in phase {}",
+                                                memory::name_of(ph)),
+                        .expected = fmt::format("at most {}, as declared", most),
+                        .seen = fmt::format("{}", elements),
+                        .rank = static_cast<int>(rank),
+                        .action = a,
+                        .step = step_number(context.c, a)};
+                });
+            }
+    return comparison.judgement("no control traffic");
+}
+
+template <typename Check>
+Judgement each_record(const Context& context, Check&& check) {
+    Comparison comparison;
+    for (const Segment& segment : context.evidence.segments)
+        for (std::size_t rank = 0; rank < segment.by_rank.size(); ++rank) {
+            const RankEvidence& evidence = segment.by_rank[rank];
+            for (std::size_t i = 0; i < evidence.collectives.size(); ++i) {
+                const CollectiveRecord& record = evidence.collectives[i];
+                const auto result = check(segment, record);
+                if (!result) continue;
+                comparison.check(result->first, [&] {
+                    return Discrepancy{
+                        .quantity = fmt::format("{} number {} of {} in phase {}",
+                                                collectives::name_of(record.op), record.sequence,
+                                                collectives::name_of(record.traffic),
+                                                memory::name_of(record.phase)),
+                        .expected = result->second.first,
+                        .seen = result->second.second,
+                        .rank = static_cast<int>(rank),
+                        .action = evidence.collective_actions[i]};
+                });
+            }
+        }
+    return comparison.judgement("nothing was sent");
+}
+
+using Result = std::optional<std::pair<bool, std::pair<std::string, std::string>>>;
+
+Judgement wire_type(const Context& context) {
+    const memory::DType type = weight_type(context.c.precision);
+    return each_record(context, [&](const Segment&, const CollectiveRecord& record) -> Result {
+        if (record.traffic == Traffic::control) return {};
+        return {{record.type == type,
+                 {std::string(memory::name_of(type)), std::string(memory::name_of(record.type))}}};
+    });
+}
+
+Judgement not_empty(const Context& context) {
+    return each_record(context, [](const Segment&, const CollectiveRecord& record) -> Result {
+        return {{record.in_elements + record.out_elements > 0, {"some elements", "none"}}};
+    });
+}
+
+Judgement bucket_size(const Context& context) {
+    return each_record(context,
+                       [&](const Segment& segment, const CollectiveRecord& record) -> Result {
+                           if (record.traffic == Traffic::control) return {};
+                           const auto n = static_cast<std::size_t>(segment.ranks);
+                           const std::size_t most = (context.c.bucket_elements + n - 1) / n * n;
+                           return {{logical_elements(record) <= most,
+                                    {fmt::format("at most a bucket, {} elements", most),
+                                     fmt::format("{}", logical_elements(record))}}};
+                       });
+}
+
+Judgement kind(const Context& context) {
+    return each_record(context, [](const Segment& segment, const CollectiveRecord& record) -> Result {
+        if (record.traffic == Traffic::control) return {};
+        const Op wanted = record.traffic == Traffic::parameter ? Op::all_gather
+                          : segment.stage == 0                 ? Op::all_reduce
+                                                               : Op::reduce_scatter;
+        return {{record.op == wanted,
+                 {std::string(collectives::name_of(wanted)),
+                  std::string(collectives::name_of(record.op))}}};
+    });
+}
+
+constexpr std::string_view kVolume = "arXiv 1910.02054, section 7";
+constexpr std::string_view kOtherwise = "not exercised: the stage sends nothing of this kind";
+
+}  // namespace
+
+std::vector<Clause> traffic_clauses() {
+    return {
+        {"TRAFFIC.GRADIENT",
+         "Gradients are reduced once per window in plain data parallelism (2 phi) and stage 1 (phi), "
+         "once per micro-step in stages 2 and 3 (phi), during backward; padding counts.",
+         kVolume, "FC42, VOL", kOtherwise, trains,
+         [](const Context& context) {
+             return compare(context, Traffic::gradient, expected_gradients, false);
+         }},
+        {"TRAFFIC.PARAMETER",
+         "Weights are gathered once after each step taken in stages 1 and 2 (phi), before each "
+         "forward and each backward in stage 3 (2 phi), and never in plain data parallelism.",
+         kVolume, "FC42, FC15, VOL", kOtherwise,
+         [](const Case& c) { return trains(c); },
+         [](const Context& context) {
+             return compare(context, Traffic::parameter, expected_parameters, false);
+         }},
+        {"TRAFFIC.CONTROL",
+         "Scalars and flags are sent in the step alone, and no more of them than declared.",
+         "docs/specification.md, Bytes and elements", "FC42, VOL", "not exercised: no control traffic",
+         trains, control},
+        {"TRAFFIC.OPERATIONS",
+         "Each bucket travels in one operation: as many operations as buckets, in each phase.",
+         "docs/specification.md, Bytes and elements", "FC42, FC07, VOL", kOtherwise, trains,
+         [](const Context& context) {
+             const Judgement gradients =
+                 compare(context, Traffic::gradient, expected_gradients, true);
+             if (gradients.verdict == Verdict::fail) return gradients;
+             const Judgement parameters =
+                 compare(context, Traffic::parameter, expected_parameters, true);
+             return parameters.verdict == Verdict::not_exercised ? gradients : parameters;
+         }},
+        {"TRAFFIC.KIND",
+         "Gradients are all-reduced in plain data parallelism and reduce-scattered in stages 1 to 3; "
+         "weights are all-gathered.",
+         kVolume, "FC42, VOL", "not exercised: nothing was sent", trains, kind},
+        {"TRAFFIC.TYPE", "Gradients and weights travel in the type of the weights.",
+         "docs/specification.md, Types", "FC21, DTYPE", "not exercised: nothing was sent", trains,
+         wire_type},
+        {"TRAFFIC.EMPTY", "No operation carries zero elements.",
+         "docs/specification.md, Bytes and elements", "FC42, FC12", "not exercised: nothing was sent",
+         trains, not_empty},
+        {"TRAFFIC.BUCKET", "No operation carries more than a bucket, whatever the model's size.",
+         "arXiv 1910.02054, section 6.2", "FC07, FC39", "not exercised: nothing was sent", trains,
+         bucket_size},
+    };
+}
+
+}  // namespace zeroproof::suites

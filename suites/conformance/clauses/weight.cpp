@@ -1,0 +1,184 @@
+// The weights that the model computes with.
+#include <cmath>
+
+#include "suites/conformance/comparison.h"
+#include "suites/conformance/gradients.h"
+
+namespace zeroproof::suites {
+
+std::vector<Clause> weight_clauses();
+
+namespace {
+
+float rounded(float value, memory::DType type) {
+    double room = 0;
+    memory::store_element(type, &room, 0, double{value});
+    return static_cast<float>(memory::load_element(type, &room, 0));
+}
+
+Judgement cast(const Context& context) {
+    const Case& c = context.c;
+    const memory::DType type = weight_type(c.precision);
+    Comparison comparison;
+    for_each_owned_element(
+        context, [](const Snapshot& s) { return !s.weights.empty(); },
+        [&](const OwnedElement& where) {
+            const float seen = where.snapshot.weights[where.slice.parameter][where.element];
+            const float expected = rounded(where.slice.master[where.index], type);
+            comparison.check(same_bits(seen, expected) || seen == expected, [&] {
+                Discrepancy d =
+                    at(c, where, "weight, the owner's master rounded to nearest even",
+                       full(double{expected}), full(double{seen}));
+                d.diagnosis = "weight and master have come apart";
+                return d;
+            });
+        });
+    return comparison.judgement("no rank owns anything");
+}
+
+Judgement replicas(const Context& context) {
+    Comparison comparison;
+    for (const Segment& segment : context.evidence.segments)
+        for (std::size_t rank = 1; rank < segment.by_rank.size(); ++rank) {
+            const auto& ours = segment.by_rank[rank].snapshots;
+            const auto& first = segment.by_rank[0].snapshots;
+            for (std::size_t s = 0; s < std::min(ours.size(), first.size()); ++s)
+                for (std::size_t p = 0; p < ours[s].weights.size(); ++p)
+                    for (std::size_t e = 0; e < ours[s].weights[p].size(); ++e)
+                        comparison.check(
+                            same_bits(ours[s].weights[p][e], first[s].weights[p][e]), [&] {
+                                return Discrepancy{
+                                    .quantity = "weight, against that of rank 0",
+                                    .expected = full(double{first[s].weights[p][e]}),
+                                    .seen = full(double{ours[s].weights[p][e]}),
+                                    .rank = static_cast<int>(rank),
+                                    .owner = owner_of(segment, ours[s].action, p, e),
+                                    .action = ours[s].action,
+                                    .step = step_number(context.c, ours[s].action),
+                                    .parameter = context.c.parameters[p].name,
+                                    .element = static_cast<long long>(e),
+                                    .diagnosis = "replicas have drifted apart"};
+                            });
+        }
+    return comparison.judgement("a single rank has no replicas");
+}
+
+// The snapshot that says which weights were in force at an action: the last one before it.
+const Snapshot* in_force(const Segment& segment, std::size_t rank, int action) {
+    const Snapshot* found = nullptr;
+    for (const Snapshot& snapshot : segment.by_rank[rank].snapshots)
+        if (snapshot.action < action) found = &snapshot;
+    return found;
+}
+
+Judgement fresh(const Context& context) {
+    const Case& c = context.c;
+    Comparison comparison;
+    for (const Segment& segment : context.evidence.segments)
+        for (std::size_t rank = 0; rank < segment.by_rank.size(); ++rank)
+            for (const Echo& echo : segment.by_rank[rank].echoes) {
+                const Snapshot* snapshot = in_force(segment, rank, echo.action);
+                if (snapshot == nullptr) continue;
+                const auto& expected = snapshot->weights[echo.parameter];
+                for (std::size_t e = 0; e < echo.weights.size() && e < expected.size(); ++e)
+                    comparison.check(same_bits(echo.weights[e], expected[e]), [&] {
+                        return Discrepancy{
+                            .quantity = fmt::format("weight used by the {} of {}",
+                                                    echo.backward ? "backward" : "forward",
+                                                    c.units[echo.unit].name),
+                            .expected = full(double{expected[e]}),
+                            .seen = full(double{echo.weights[e]}),
+                            .rank = static_cast<int>(rank),
+                            .owner = owner_of(segment, snapshot->action, echo.parameter, e),
+                            .action = echo.action,
+                            .step = step_number(c, echo.action) + 1,
+                            .parameter = c.parameters[echo.parameter].name,
+                            .element = static_cast<long long>(e),
+                            .diagnosis = std::isnan(echo.weights[e])
+                                             ? "poison: used before it was gathered, or after it "
+                                               "was freed"
+                                             : "not the weights of the last step: stale"};
+                    });
+            }
+    return comparison.judgement("no pass was echoed");
+}
+
+Judgement frozen(const Context& context) {
+    const Case& c = context.c;
+    Comparison comparison;
+    for_each_snapshot(context, [&](const Segment&, int rank, const Snapshot& snapshot,
+                                   const Expected&) {
+        for (std::size_t p = 0; p < snapshot.weights.size(); ++p)
+            for (std::size_t e = 0; !c.parameters[p].trainable && e < snapshot.weights[p].size();
+                 ++e) {
+                const auto expected = static_cast<float>(Gradients::initial_weight(c, p, e));
+                comparison.check(same_bits(snapshot.weights[p][e], expected), [&] {
+                    return Discrepancy{.quantity = "frozen weight",
+                                       .expected = full(double{expected}),
+                                       .seen = full(double{snapshot.weights[p][e]}),
+                                       .rank = rank,
+                                       .action = snapshot.action,
+                                       .step = step_number(c, snapshot.action),
+                                       .parameter = c.parameters[p].name,
+                                       .element = static_cast<long long>(e)};
+                });
+            }
+    });
+    return comparison.judgement();
+}
+
+Judgement initial(const Context& context) {
+    const Case& c = context.c;
+    Comparison comparison;
+    for_each_snapshot(context, [&](const Segment&, int rank, const Snapshot& snapshot,
+                                   const Expected&) {
+        if (snapshot.action != -1) return;
+        for (std::size_t p = 0; p < snapshot.weights.size(); ++p)
+            for (std::size_t e = 0; e < snapshot.weights[p].size(); ++e) {
+                const auto expected = static_cast<float>(Gradients::initial_weight(c, p, e));
+                comparison.check(same_bits(snapshot.weights[p][e], expected), [&] {
+                    return Discrepancy{.quantity = "weight before any training",
+                                       .expected = full(double{expected}),
+                                       .seen = full(double{snapshot.weights[p][e]}),
+                                       .rank = rank,
+                                       .action = -1,
+                                       .parameter = c.parameters[p].name,
+                                       .element = static_cast<long long>(e)};
+                });
+            }
+    });
+    return comparison.judgement("no elements");
+}
+
+}  // namespace
+
+std::vector<Clause> weight_clauses() {
+    return {
+        {"WEIGHT.INITIAL",
+         "Before any training each weight is the model's, on every rank, however it is partitioned.",
+         "docs/specification.md, Weights", "FC41, INIT", "not exercised: no elements", trains,
+         initial},
+        {"WEIGHT.CAST",
+         "The weight is the master rounded to nearest even, after every step and after every load.",
+         "docs/specification.md, Adam", "FC22, FC21", "not exercised: no rank owns anything", trains,
+         cast},
+        {"WEIGHT.REPLICAS", "All ranks see the same bits of every weight after every action.",
+         "arXiv 1910.02054, section 5.1", "FC22, FC42, INIT", "not exercised: a single rank",
+         [](const Case& c) { return trains(c) && (c.ranks > 1 || c.resume_ranks > 1); }, replicas},
+        {"WEIGHT.FRESH",
+         "Every forward and backward pass computes with the weights of the last step, load or "
+         "beginning, whole and in place.",
+         "arXiv 1910.02054, section 5.3", "FC13, FC15, FC29, FRESH",
+         "not exercised: the model does not echo its weights",
+         [](const Case& c) { return trains(c) && c.model == Model::echo; }, fresh},
+        {"FROZEN.UNCHANGED", "The bits of a frozen parameter never change.",
+         "docs/specification.md, Frozen", "FC37, FRZ", "", [](const Case& c) {
+             for (const ParameterCase& parameter : c.parameters)
+                 if (!parameter.trainable) return trains(c);
+             return false;
+         },
+         frozen},
+    };
+}
+
+}  // namespace zeroproof::suites

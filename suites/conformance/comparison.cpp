@@ -1,0 +1,111 @@
+#include "suites/conformance/comparison.h"
+
+#include <bit>
+#include <cmath>
+
+namespace zeroproof::suites {
+
+Judgement Comparison::judgement(std::string_view if_nothing_compared) const {
+    if (compared_ == 0)
+        return {Verdict::not_exercised, std::string(if_nothing_compared), {}, 0};
+    if (failed_ == 0) return {};
+    return {Verdict::fail, {}, first_, failed_ - 1};
+}
+
+std::string full(double value) { return fmt::format("{:.17g} ({:a})", value, value); }
+
+std::string full(Bounded value) {
+    if (value.error == 0) return full(value.value);
+    return fmt::format("{:.17g} within {:.3g}", value.value, value.error);
+}
+
+bool matches(double seen, Bounded expected) {
+    if (!std::isfinite(expected.value) || !std::isfinite(seen))
+        return seen == expected.value || (std::isnan(seen) && std::isnan(expected.value));
+    return std::abs(seen - expected.value) <= expected.error;
+}
+
+bool same_bits(float a, float b) {
+    return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
+}
+
+void for_each_snapshot(const Context& context, const VisitSnapshot& visit) {
+    for (const Segment& segment : context.evidence.segments)
+        for (std::size_t rank = 0; rank < segment.by_rank.size(); ++rank)
+            for (const Snapshot& snapshot : segment.by_rank[rank].snapshots)
+                for (const Expected& expected : context.expected)
+                    if (expected.action == snapshot.action)
+                        visit(segment, static_cast<int>(rank), snapshot, expected);
+}
+
+void for_each_step(const Context& context, const VisitSnapshot& visit) {
+    for_each_snapshot(context, [&](const Segment& segment, int rank, const Snapshot& snapshot,
+                                   const Expected& expected) {
+        if (snapshot.action >= 0 && snapshot.kind == ActionKind::step)
+            visit(segment, rank, snapshot, expected);
+    });
+}
+
+int step_number(const Case& c, int action) {
+    int steps = 0;
+    for (int a = 0; a <= action && a < static_cast<int>(c.program.size()); ++a)
+        steps += c.program[static_cast<std::size_t>(a)].kind == ActionKind::step;
+    return steps;
+}
+
+bool after_reload(const Case& c, int action) {
+    for (int a = 0; a <= action && a < static_cast<int>(c.program.size()); ++a)
+        if (c.program[static_cast<std::size_t>(a)].kind == ActionKind::reload) return true;
+    return false;
+}
+
+int ranks_at(const Case& c, int action) {
+    return after_reload(c, action) && c.resume_ranks > 0 ? c.resume_ranks : c.ranks;
+}
+
+int stage_at(const Case& c, int action) {
+    return after_reload(c, action) && c.resume_stage >= 0 ? c.resume_stage : c.stage;
+}
+
+void for_each_owned_element(const Context& context,
+                            const std::function<bool(const Snapshot&)>& wanted,
+                            const std::function<void(const OwnedElement&)>& visit) {
+    for_each_snapshot(context, [&](const Segment&, int rank, const Snapshot& snapshot,
+                                   const Expected& expected) {
+        if (!wanted(snapshot)) return;
+        for (const OwnedSlice& slice : snapshot.owned) {
+            if (slice.parameter >= expected.parameters.size()) continue;
+            const auto& parameter = expected.parameters[slice.parameter];
+            for (std::size_t i = 0; i < slice.master.size(); ++i)
+                if (slice.begin + i < parameter.master.size())
+                    visit({rank, snapshot, expected, slice, i, slice.begin + i});
+        }
+    });
+}
+
+Discrepancy at(const Case& c, const OwnedElement& where, std::string quantity, std::string expected,
+               std::string seen) {
+    return {.quantity = std::move(quantity),
+            .expected = std::move(expected),
+            .seen = std::move(seen),
+            .rank = where.rank,
+            .owner = where.rank,
+            .action = where.snapshot.action,
+            .step = step_number(c, where.snapshot.action),
+            .parameter = c.parameters[where.slice.parameter].name,
+            .element = static_cast<long long>(where.element),
+            .diagnosis = {}};
+}
+
+int owner_of(const Segment& segment, int action, std::size_t parameter, std::size_t element) {
+    for (std::size_t rank = 0; rank < segment.by_rank.size(); ++rank)
+        for (const Snapshot& snapshot : segment.by_rank[rank].snapshots)
+            if (snapshot.action == action)
+                for (const OwnedSlice& slice : snapshot.owned)
+                    if (slice.parameter == parameter && slice.begin <= element &&
+                        element - slice.begin < slice.master.size())
+                        return static_cast<int>(rank);
+    return -1;
+}
+
+}  // namespace zeroproof::suites

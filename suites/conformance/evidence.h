@@ -1,0 +1,101 @@
+// What was observed of a run. Evidence knows what it could not observe: what is absent is empty.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collectives/adversarial.h"
+#include "collectives/record.h"
+#include "memory/ledger.h"
+#include "suites/conformance/case.h"
+
+namespace zeroproof::suites {
+
+// A run of elements of one parameter, kept by the rank that owns it.
+struct OwnedSlice {
+    std::size_t parameter = 0;
+    std::size_t begin = 0;
+    std::vector<float> gradient;  // averaged and unscaled, before clipping; only after a step
+    std::vector<float> momentum;
+    std::vector<float> variance;
+    std::vector<float> master;
+};
+
+// What a rank holds after an action.
+struct Snapshot {
+    int action = -1;  // of Case::program; -1 is before the first
+    ActionKind kind = ActionKind::step;
+    std::vector<OwnedSlice> owned;
+    std::vector<std::vector<float>> weights;  // by parameter, as the rank would use them
+    std::int64_t steps_taken = 0;
+    std::int64_t steps_skipped = 0;
+    double loss_scale = 1;
+    // Only after a step:
+    bool skipped = false;
+    double norm = 0;
+    double clip_coefficient = 1;
+
+    memory::BytesByCategory live_bytes{};
+};
+
+// Weights that a pass has used.
+struct Echo {
+    int action = 0;
+    bool backward = false;
+    std::size_t unit = 0;
+    std::size_t parameter = 0;
+    std::vector<float> weights;
+};
+
+// Collectives that were in flight while a unit computed.
+struct InFlight {
+    int action = 0;
+    bool backward = false;
+    std::size_t unit = 0;
+    std::size_t gradient = 0;   // reductions of gradients
+    std::size_t parameter = 0;  // gathers of weights
+};
+
+struct RankEvidence {
+    std::vector<Snapshot> snapshots;
+    std::vector<Echo> echoes;
+    std::vector<collectives::CollectiveRecord> collectives;
+    std::vector<int> collective_actions;  // by collective: the action it belongs to
+    std::vector<InFlight> in_flight;
+    std::vector<collectives::Race> races;  // in hostile surroundings
+    std::array<std::size_t, memory::kPhases> peak_bytes{};
+};
+
+// The ranks between two reloads.
+struct Segment {
+    int ranks = 0;
+    int stage = 0;
+    std::vector<RankEvidence> by_rank;
+};
+
+// What the transport delivered: by rank, operation and element.
+struct TransportResult {
+    std::string operation;  // name and reduction
+    std::vector<std::vector<double>> outputs;
+    bool repeatable = true;  // the same bits when done again
+};
+
+enum class RunStatus {
+    completed,
+    rejected,    // refused, with a message, before any work
+    failed,      // began, and could not go on: a rank threw, a deadlock, a disagreement, a time-out
+    environment  // could not run here
+};
+
+struct Evidence {
+    RunStatus status = RunStatus::completed;
+    std::string message;
+    std::vector<Segment> segments;
+    std::vector<TransportResult> transport;
+};
+
+}  // namespace zeroproof::suites

@@ -1,0 +1,111 @@
+#include "suites/conformance/family.h"
+
+#include <fmt/format.h>
+
+#include "suites/conformance/case_reader.h"
+
+namespace zeroproof::suites {
+
+namespace {
+
+constexpr std::size_t kMostCases = 100'000;
+
+// The values of one place in a sweep; what a value is called in the id.
+struct Axis {
+    std::string key;
+    std::vector<Json> values;
+    std::vector<std::string> labels;
+};
+
+Axis read_axis(const std::string& key, const JsonReader& values) {
+    Axis axis{key, {}, {}};
+    // {"label": value, ...}, for values that are long, or [value, ...]
+    if (values.json().is_object()) {
+        for (const auto& [label, value] : values.json().items()) {
+            axis.values.push_back(value);
+            axis.labels.push_back(label);
+        }
+    } else {
+        for (const JsonReader& value : values.items()) {
+            axis.values.push_back(value.json());
+            axis.labels.push_back(value.json().is_string() ? value.text() : value.json().dump());
+        }
+    }
+    if (axis.values.empty()) values.fail("nothing to sweep over");
+    return axis;
+}
+
+// The object with `changes` laid over it.
+Json merged(Json object, const Json& changes) {
+    for (const auto& [key, value] : changes.items()) object[key] = value;
+    return object;
+}
+
+}  // namespace
+
+std::vector<Case> read_family(std::string_view text, const std::string& file) {
+    const Json document = parse_json(text, file);
+    const JsonReader reader(document, file);
+    const std::string family = reader.at("family").text();
+    (void)reader.at("purpose").text();
+
+    Json common = document;
+    common.erase("sweep");
+    common.erase("twin");
+    std::vector<Axis> axes;
+    std::size_t count = 1;
+    if (reader.has("sweep")) {
+        const JsonReader sweep = reader.at("sweep");
+        if (!sweep.json().is_object()) sweep.fail("expected an object");
+        for (const auto& [key, unused] : sweep.json().items()) {
+            axes.push_back(read_axis(key, sweep.at(key)));
+            count *= axes.back().values.size();
+            if (count > kMostCases) sweep.fail(fmt::format("more than {} cases", kMostCases));
+        }
+    }
+    std::string twin_name;
+    Json twin_changes;
+    if (reader.has("twin")) {
+        const JsonReader twin = reader.at("twin");
+        twin.allow({"differs_in", "changes"});
+        twin_name = twin.at("differs_in").text();
+        twin_changes = twin.at("changes").json();
+        if (!twin_changes.is_object()) twin.at("changes").fail("expected an object");
+    }
+
+    std::vector<Case> cases;
+    for (std::size_t number = 0; number < count; ++number) {
+        Json object = common;
+        std::string id = family + "/";
+        std::size_t rest = number;
+        std::size_t below = count;
+        for (const Axis& axis : axes) {
+            below /= axis.values.size();
+            const std::size_t choice = rest / below;
+            rest %= below;
+            object[axis.key] = axis.values[choice];
+            id += fmt::format("{}{}={}", id.ends_with('/') ? "" : ",", axis.key,
+                              axis.labels[choice]);
+        }
+        const std::string where = fmt::format("{} ({})", file, id);
+        Case c = read_case(JsonReader(object, where));
+        c.id = id;
+        if (!twin_name.empty()) {
+            const Json twin_object = merged(object, twin_changes);
+            c.twin_of = twin_name;
+            c.twin.push_back(read_case(JsonReader(twin_object, where + " twin")));
+            c.twin.back().id = id + " (twin)";
+        }
+        cases.push_back(std::move(c));
+    }
+    return cases;
+}
+
+std::vector<Case> all_cases() {
+    std::vector<Case> all;
+    for (const FamilyFile& file : family_files())
+        for (Case& c : read_family(file.text, std::string(file.name))) all.push_back(std::move(c));
+    return all;
+}
+
+}  // namespace zeroproof::suites

@@ -1,0 +1,101 @@
+#include "suites/conformance/gradients.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace zeroproof::suites {
+
+namespace {
+
+// splitmix64: a well-mixed function of its argument.
+std::uint64_t mix(std::uint64_t x) {
+    x += 0x9E3779B97F4A7C15u;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+    return x ^ (x >> 31);
+}
+
+std::uint64_t key_of(const std::string& name, std::uint64_t seed) {
+    std::uint64_t key = mix(seed);
+    for (const char letter : name) key = mix(key ^ static_cast<unsigned char>(letter));
+    return key;
+}
+
+int mantissa_bits(Precision precision) {
+    switch (precision) {
+        case Precision::fp32: return 24;
+        case Precision::fp16: return 11;
+        case Precision::bf16: return 8;
+    }
+    return 8;
+}
+
+int odd_part(int value) {
+    while (value % 2 == 0) value /= 2;
+    return value;
+}
+
+constexpr int kLargestDigit = 4;
+
+}  // namespace
+
+Gradients::Gradients(const Case& c, int ranks) : case_(c), ranks_(ranks) {
+    for (const ParameterCase& parameter : c.parameters)
+        parameter_keys_.push_back(key_of(parameter.name, c.seed));
+    // At most 2^12, so that fp32 cases keep to the range of fp16 too.
+    budget_ = (1 << std::min(mantissa_bits(c.precision), 12)) / odd_part(ranks * c.micro_steps);
+}
+
+double Gradients::exact(const Contribution& from, std::size_t parameter,
+                        std::size_t element) const {
+    // The contributions of a window stand in a circle; those within the budget, from a point
+    // that the element chooses, are not zero.
+    const auto uses = uses_of(case_, parameter);
+    const auto ga = static_cast<std::size_t>(case_.micro_steps);
+    const std::size_t contributions = static_cast<std::size_t>(ranks_) * ga * uses;
+    const std::uint64_t key = mix(parameter_keys_[parameter] ^ mix(element));
+    const std::size_t place =
+        (static_cast<std::size_t>(from.rank) * ga + from.micro_step % ga) * uses + from.use;
+    const std::size_t active =
+        std::max<std::size_t>(1, static_cast<std::size_t>(budget_ / kLargestDigit));
+    if (active < contributions && (place + key % contributions) % contributions >= active) return 0;
+
+    const std::uint64_t hash =
+        mix(key ^ mix(static_cast<std::uint64_t>(from.rank) << 40 | from.micro_step << 8 |
+                      from.use));
+    const int digit = 1 + static_cast<int>(hash % kLargestDigit);
+    const int sign = (hash >> 32) % 2 == 0 ? 1 : -1;
+    return std::ldexp(static_cast<double>(sign * digit * ranks_ * case_.micro_steps), -6);
+}
+
+double Gradients::value(const Contribution& from, std::size_t parameter,
+                        std::size_t element) const {
+    const auto ga = static_cast<std::size_t>(case_.micro_steps);
+    if (!is_used(case_.parameters[parameter], from.rank, static_cast<int>(from.micro_step % ga)))
+        return 0;
+    for (const Injection& injection : case_.injections)
+        if (injection.micro_step == from.micro_step && injection.rank == from.rank &&
+            injection.parameter == parameter && injection.element == element)
+            return injection.value;
+    if (case_.gradients == GradientKind::exact) return exact(from, parameter, element);
+    const std::uint64_t hash =
+        mix(parameter_keys_[parameter] ^ mix(element) ^
+            mix(static_cast<std::uint64_t>(from.rank) << 40 | from.micro_step << 8 | from.use));
+    // Uniform in [-1, 1), rounded to the type in which it will be stored.
+    double value = std::ldexp(static_cast<double>(hash >> 11), -52) - 1;
+    memory::store_element(weight_type(case_.precision), &value, 0, value);
+    return memory::load_element(weight_type(case_.precision), &value, 0);
+}
+
+void Gradients::fill(const Contribution& from, std::size_t parameter,
+                     std::vector<float>& values) const {
+    for (std::size_t element = 0; element < values.size(); ++element)
+        values[element] = static_cast<float>(value(from, parameter, element));
+}
+
+double Gradients::initial_weight(const Case& c, std::size_t parameter, std::size_t element) {
+    const std::uint64_t hash = mix(key_of(c.parameters[parameter].name, c.seed) ^ ~element);
+    return std::ldexp(static_cast<double>(hash % 255) - 127, -6);
+}
+
+}  // namespace zeroproof::suites

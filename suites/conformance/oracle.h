@@ -1,0 +1,46 @@
+// The oracle: plain data-parallel Adam, one element at a time, in double precision. It shares no
+// code with any implementation.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "suites/conformance/case.h"
+
+namespace zeroproof::suites {
+
+// A value, and how far an fp32 evaluation of the same formula may be from it. Each fp32 operation
+// adds half a unit in the last place (2^-24 relative); the bound doubles that, since formulas that
+// are equal on paper may be evaluated in another order.
+struct Bounded {
+    double value = 0;
+    double error = 0;
+};
+
+struct ExpectedParameter {
+    // Averaged and unscaled; its error is 0 for exact gradients.
+    std::vector<Bounded> gradient;
+    std::vector<Bounded> momentum;
+    std::vector<Bounded> variance;
+    std::vector<Bounded> master;
+};
+
+// What holds after an action.
+struct Expected {
+    int action = -1;
+    ActionKind kind = ActionKind::step;
+    std::size_t window_begin = 0;  // the micro-steps that the last step saw, [begin, end)
+    std::size_t window_end = 0;
+    std::vector<ExpectedParameter> parameters;
+    std::int64_t steps_taken = 0;
+    std::int64_t steps_skipped = 0;
+    double loss_scale = 1;
+    bool skipped = false;
+    Bounded norm;
+    Bounded clip_coefficient{1, 0};
+};
+
+// One entry before the first action, and one after each that is not a micro-step.
+std::vector<Expected> expect(const Case& c);
+
+}  // namespace zeroproof::suites
