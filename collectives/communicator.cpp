@@ -45,23 +45,22 @@ std::string_view name_of(Reduction reduction) {
 }
 
 std::string describe(const Operation& operation) {
-    std::string text = fmt::format("{} of {} {} to {}", name_of(operation.op),
-                                   operation.in_elements, memory::name_of(operation.type),
-                                   operation.out_elements);
+    std::string text =
+        fmt::format("{} of {} {} to {}", name_of(operation.op), operation.in_elements,
+                    memory::name_of(operation.type), operation.out_elements);
     if (operation.reduction != Reduction::none)
         text += fmt::format(", {}", name_of(operation.reduction));
     if (operation.peer >= 0)
-        text += fmt::format(", {} {}",
-                            operation.op == Op::send || operation.op == Op::receive ? "peer"
-                                                                                    : "root",
-                            operation.peer);
+        text += fmt::format(
+            ", {} {}", operation.op == Op::send || operation.op == Op::receive ? "peer" : "root",
+            operation.peer);
     return text;
 }
 
 void check(const Operation& operation, int rank, int size) {
     const auto reject = [&](std::string_view why) {
-        throw BadOperation(fmt::format("rank {} of {}: {}: {}", rank, size, describe(operation),
-                                       why));
+        throw BadOperation(
+            fmt::format("rank {} of {}: {}: {}", rank, size, describe(operation), why));
     };
     const auto n = static_cast<std::size_t>(size);
     const std::size_t in = operation.in_elements;

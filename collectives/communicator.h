@@ -114,8 +114,8 @@ class Communicator {
     // count what one rank gets or gives.
     Request all_reduce(const std::byte* input, std::byte* output, std::size_t count, DType type,
                        Reduction reduction);
-    Request reduce_scatter(const std::byte* input, std::byte* output, std::size_t count,
-                           DType type, Reduction reduction);
+    Request reduce_scatter(const std::byte* input, std::byte* output, std::size_t count, DType type,
+                           Reduction reduction);
     Request all_gather(const std::byte* input, std::byte* output, std::size_t count, DType type);
     Request broadcast(std::byte* data, std::size_t count, DType type, int root);
 };

@@ -25,7 +25,8 @@ std::size_t nominal_elements(const CollectiveRecord& record) {
 }
 
 std::size_t sent_elements_times_ranks(const CollectiveRecord& record) {
-    return nominal_elements(record) * (record.group.size() - 1);
+    const std::size_t ranks = record.group.size();
+    return nominal_elements(record) * (record.op == Op::send ? ranks : ranks - 1);
 }
 
 }  // namespace zeroproof::collectives

@@ -18,9 +18,9 @@ std::string_view name_of(Traffic traffic);
 struct CollectiveRecord {
     using Clock = std::chrono::steady_clock;
 
-    int rank = 0;                  // world rank
-    std::uint64_t sequence = 0;    // place in the rank's operations on this group and class
-    std::vector<int> group;        // world ranks, in group order
+    int rank = 0;                // world rank
+    std::uint64_t sequence = 0;  // place in the rank's operations on this group and class
+    std::vector<int> group;      // world ranks, in group order
     Op op = Op::all_reduce;
     std::size_t in_elements = 0;
     std::size_t out_elements = 0;
@@ -31,7 +31,7 @@ struct CollectiveRecord {
     Traffic traffic = Traffic::control;
     Clock::time_point issued{};
     Clock::time_point ended{};
-    bool awaited = false;          // whether its rank ever waited for it
+    bool awaited = false;  // whether its rank ever waited for it
 };
 
 // Elements that an algorithm which is optimal in volume sends per rank, times N / (N - 1): for a
@@ -39,7 +39,8 @@ struct CollectiveRecord {
 // all-to-all, 2 P for all-reduce, and 0 in a group of one (ZeRO paper, section 7).
 std::size_t nominal_elements(const CollectiveRecord& record);
 
-// N - 1 parts in N of the nominal elements, times N: exact as an integer.
+// Elements that leave a rank, times N, so that they are exact as an integer: N - 1 parts in N of the
+// nominal ones, and all of those of a send.
 std::size_t sent_elements_times_ranks(const CollectiveRecord& record);
 
 }  // namespace zeroproof::collectives

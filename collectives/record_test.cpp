@@ -54,6 +54,15 @@ TEST(Record, AnAllReduceSendsAsMuchAsItsTwoHalves) {
     EXPECT_EQ(whole, 3u * 12u);  // 2 (N - 1) / N of 9 elements from each rank, times N
 }
 
+TEST(Record, ASendLeavesItsRankWhole) {
+    CollectiveRecord record;
+    record.op = Op::send;
+    record.group = {0, 1, 2};
+    record.in_elements = 7;
+    EXPECT_EQ(nominal_elements(record), 7u);
+    EXPECT_EQ(sent_elements_times_ranks(record), 3u * 7u);
+}
+
 TEST(Record, TrafficIsNamed) {
     EXPECT_EQ(name_of(Traffic::gradient), "gradient");
     EXPECT_EQ(name_of(Traffic::parameter), "parameter");

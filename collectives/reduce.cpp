@@ -129,8 +129,7 @@ void reduce_elements(DType type, Reduction reduction, std::span<const std::byte*
     memory::with_storage_type(type, [&](auto storage) {
         using Storage = decltype(storage);
         switch (reduction) {
-            case Reduction::none:
-                break;
+            case Reduction::none: break;
             case Reduction::sum:
                 return reduce_blocks<Reduction::sum, Storage>(inputs, outputs, elements);
             case Reduction::mean:

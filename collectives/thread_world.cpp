@@ -64,8 +64,10 @@ struct Group {
 class ThreadWorldState {
   public:
     ThreadWorldState(int ranks, std::chrono::milliseconds timeout)
-        : timeout_(timeout), waits_for_(static_cast<std::size_t>(ranks)),
-          ended_(static_cast<std::size_t>(ranks), false), wake_(static_cast<std::size_t>(ranks)) {
+        : timeout_(timeout),
+          waits_for_(static_cast<std::size_t>(ranks)),
+          ended_(static_cast<std::size_t>(ranks), false),
+          wake_(static_cast<std::size_t>(ranks)) {
         std::vector<int> all(static_cast<std::size_t>(ranks));
         for (int rank = 0; rank < ranks; ++rank) all[static_cast<std::size_t>(rank)] = rank;
         group({-1, 0, 0}, all);
@@ -86,8 +88,8 @@ class ThreadWorldState {
         throw_if_failed();
         const bool is_pair = operation.op == Op::send || operation.op == Op::receive;
         Channel& channel = is_pair ? pair_channel(group, rank, operation) : group.channel;
-        const auto place = static_cast<std::size_t>(
-            is_pair ? (operation.op == Op::send ? 0 : 1) : rank);
+        const auto place =
+            static_cast<std::size_t>(is_pair ? (operation.op == Op::send ? 0 : 1) : rank);
         const std::uint64_t sequence = channel.next_sequence[place]++;
         auto& entry = channel.gathering[sequence];
         if (!entry) {
@@ -123,8 +125,8 @@ class ThreadWorldState {
             if (failure_) break;
             if (wake_[self].wait_until(lock, deadline) == std::cv_status::timeout &&
                 work.status == InFlight::Status::gathering)
-                fail(FailureKind::timeout, fmt::format("rank {} waited longer than {} ms",
-                                                       world_rank, timeout_.count()));
+                fail(FailureKind::timeout,
+                     fmt::format("rank {} waited longer than {} ms", world_rank, timeout_.count()));
         }
         // Memory of this rank may still be in use by a helper: it must not go before that ends.
         wake_[self].wait(lock, [&] { return work.helpers == 0; });
@@ -170,14 +172,14 @@ class ThreadWorldState {
             if (!work.started[other]) continue;
             const Operation& theirs = work.operations[other];
             const bool pair = operation.op == Op::send || operation.op == Op::receive;
-            const bool same =
-                pair ? operation.type == theirs.type &&
-                           operation.in_elements + operation.out_elements ==
-                               theirs.in_elements + theirs.out_elements
-                     : operation.same_kind_as(theirs) && operation.peer == theirs.peer &&
-                           operation.in_elements == theirs.in_elements &&
-                           (operation.op == Op::reduce ||
-                            operation.out_elements == theirs.out_elements);
+            const bool same = pair ? operation.type == theirs.type &&
+                                         operation.in_elements + operation.out_elements ==
+                                             theirs.in_elements + theirs.out_elements
+                                   : operation.same_kind_as(theirs) &&
+                                         operation.peer == theirs.peer &&
+                                         operation.in_elements == theirs.in_elements &&
+                                         (operation.op == Op::reduce ||
+                                          operation.out_elements == theirs.out_elements);
             if (same) continue;
             fail(FailureKind::disagreement,
                  fmt::format("operation {} of ranks {}: rank {} started {}, rank {} started {}",
@@ -191,8 +193,7 @@ class ThreadWorldState {
         for (const Operation& operation : work.operations) work.pointers.push_back(&operation);
         work.transfer.emplace(work.pointers);
         work.slices_left = work.transfer->slices();
-        work.status =
-            work.slices_left == 0 ? InFlight::Status::done : InFlight::Status::running;
+        work.status = work.slices_left == 0 ? InFlight::Status::done : InFlight::Status::running;
         if (work.slices_left > 0 && work.transfer->read_bytes() <= kSmallBytes)
             help(work, lock);
         else
@@ -310,9 +311,9 @@ class ThreadCommunicator : public Communicator {
 
     Request start(const Operation& operation) override {
         check(operation, rank_, size());
-        return Request(std::make_unique<ThreadWork>(
-            world_, world_->start(*group_, rank_, operation),
-            world_ranks()[static_cast<std::size_t>(rank_)]));
+        return Request(
+            std::make_unique<ThreadWork>(world_, world_->start(*group_, rank_, operation),
+                                         world_ranks()[static_cast<std::size_t>(rank_)]));
     }
 
     std::unique_ptr<Communicator> split(int color, int key) override {

@@ -13,10 +13,10 @@ namespace zeroproof::collectives {
 
 // Why a world of ranks could not go on.
 enum class FailureKind {
-    rank_threw,      // a rank ended with an exception of its own
-    disagreement,    // ranks started different operations at the same place of a group's sequence
-    deadlock,        // every rank waits or has ended, and none can go on
-    timeout          // a rank waited longer than the time-out
+    rank_threw,    // a rank ended with an exception of its own
+    disagreement,  // ranks started different operations at the same place of a group's sequence
+    deadlock,      // every rank waits or has ended, and none can go on
+    timeout        // a rank waited longer than the time-out
 };
 
 struct WorldFailure {

@@ -130,14 +130,10 @@ T expected_element(const Case& c, const std::vector<Memory>& before, std::size_t
         return element<T>(before[source].bytes.data() + before[source].input, i);
     };
     switch (c.op) {
-        case Op::broadcast:
-            return of(static_cast<std::size_t>(c.root), index);
-        case Op::all_gather:
-            return of(index / c.count, index % c.count);
-        case Op::all_to_all:
-            return of(index / c.count, rank * c.count + index % c.count);
-        default:
-            break;
+        case Op::broadcast: return of(static_cast<std::size_t>(c.root), index);
+        case Op::all_gather: return of(index / c.count, index % c.count);
+        case Op::all_to_all: return of(index / c.count, rank * c.count + index % c.count);
+        default: break;
     }
     for (std::size_t source = 0; source < before.size(); ++source)
         parts[source] = of(source, c.op == Op::reduce_scatter ? rank * c.count + index : index);

@@ -91,8 +91,7 @@ void Transfer::reduce(std::size_t block, std::size_t begin, std::size_t end) con
         (first.op == Op::reduce_scatter ? block * block_elements_ + begin : begin) * width;
     std::vector<const std::byte*> inputs;
     std::vector<std::byte*> outputs;
-    for (const Operation* operation : operations_)
-        inputs.push_back(operation->input + in_offset);
+    for (const Operation* operation : operations_) inputs.push_back(operation->input + in_offset);
     if (first.op == Op::all_reduce)
         for (const Operation* operation : operations_)
             outputs.push_back(operation->output + begin * width);

@@ -26,8 +26,8 @@ class Transfer {
                     std::size_t to_element, std::size_t elements) const;
 
     std::span<const Operation* const> operations_;
-    std::size_t block_elements_ = 0;      // what one slice is cut from
-    std::size_t blocks_ = 0;              // how many such blocks there are
+    std::size_t block_elements_ = 0;  // what one slice is cut from
+    std::size_t blocks_ = 0;          // how many such blocks there are
     std::size_t slices_per_block_ = 0;
     std::size_t slices_ = 0;
     std::size_t read_bytes_ = 0;

@@ -42,13 +42,14 @@ Measurement measure(const Case& c, const suites::Declaration& declaration,
     m.bytes_formula = bytes_formula(c.stage, bytes);
     m.bytes_nominal =
         memory::nominal_model_state_bytes(c.stage, bytes, static_cast<double>(m.phi), c.ranks);
-    m.bytes_exact =
-        memory::exact_model_state_bytes(c.stage, bytes, counts, c.ranks).total();
+    m.bytes_exact = memory::exact_model_state_bytes(c.stage, bytes, counts, c.ranks).total();
     const int volumes = volumes_per_step(c.stage, c.micro_steps);
     m.elements_formula = fmt::format("{} phi", volumes);
     m.elements_nominal = volumes * static_cast<double>(m.phi);
     m.elements_exact = static_cast<std::size_t>(volumes) *
                        (c.stage == 0 ? counts.trainable : counts.padded_trainable);
+    if (c.ranks == 1) m.elements_nominal = 0;  // nobody to send to
+    if (c.ranks == 1) m.elements_exact = 0;
 
     const suites::RankEvidence& rank = evidence.segments.front().by_rank.front();
     std::size_t steps = 0;
@@ -59,15 +60,18 @@ Measurement measure(const Case& c, const suites::Declaration& declaration,
         for (const std::size_t live : snapshot.live_bytes) m.bytes_seen += live;
     }
     std::size_t elements = 0;
+    std::size_t sent_times_ranks = 0;
     for (const collectives::CollectiveRecord& record : rank.collectives) {
         using memory::Phase;
         const bool training = record.phase == Phase::forward || record.phase == Phase::backward ||
                               record.phase == Phase::step;
         if (!training || record.traffic == collectives::Traffic::control) continue;
         elements += collectives::nominal_elements(record);
+        sent_times_ranks += collectives::sent_elements_times_ranks(record);
     }
-    m.elements_seen = steps > 0 ? elements / steps : 0;
-    m.elements_sent = static_cast<double>(m.elements_seen) * (c.ranks - 1) / c.ranks;
+    if (steps == 0) return m;
+    m.elements_seen = elements / steps;
+    m.elements_sent = static_cast<double>(sent_times_ranks) / c.ranks / static_cast<double>(steps);
     return m;
 }
 

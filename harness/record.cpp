@@ -8,10 +8,9 @@ namespace zeroproof::harness {
 std::size_t Record::count(Verdict verdict) const {
     std::size_t total = 0;
     for (const CaseResult& result : cases)
-        total += static_cast<std::size_t>(
-            std::ranges::count_if(result.clauses, [&](const ClauseResult& clause) {
-                return clause.judgement.verdict == verdict;
-            }));
+        total += static_cast<std::size_t>(std::ranges::count_if(
+            result.clauses,
+            [&](const ClauseResult& clause) { return clause.judgement.verdict == verdict; }));
     return total;
 }
 

@@ -35,15 +35,15 @@ struct CaseResult {
 struct Measurement {
     const Case* c = nullptr;
     std::size_t phi = 0;
-    std::string bytes_formula;          // "4 phi + 12 phi / N"
+    std::string bytes_formula;  // "4 phi + 12 phi / N"
     double bytes_nominal = 0;
-    std::size_t bytes_exact = 0;        // with the padding of the partition
+    std::size_t bytes_exact = 0;  // with the padding of the partition
     std::size_t bytes_seen = 0;
-    std::string elements_formula;       // "2 phi"; before the factor (N - 1) / N
+    std::string elements_formula;  // "2 phi"; before the factor (N - 1) / N
     double elements_nominal = 0;
-    std::size_t elements_exact = 0;     // nominal, with padding
-    std::size_t elements_seen = 0;      // nominal, as counted
-    double elements_sent = 0;           // seen times (N - 1) / N
+    std::size_t elements_exact = 0;  // nominal, with padding
+    std::size_t elements_seen = 0;   // nominal, as counted
+    double elements_sent = 0;        // that left the rank: seen times (N - 1) / N
 };
 
 struct Record {

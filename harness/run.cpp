@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <condition_variable>
+#include <cstdlib>
 #include <exception>
 #include <mutex>
 #include <optional>
@@ -26,7 +26,10 @@ class Runner {
   public:
     Runner(suites::Subject& subject, const std::vector<const Case*>& cases,
            const RunOptions& options)
-        : subject_(subject), cases_(cases), options_(options), results_(cases.size()),
+        : subject_(subject),
+          cases_(cases),
+          options_(options),
+          results_(cases.size()),
           measurements_(cases.size()),
           busy_since_(static_cast<std::size_t>(options.jobs)) {}
 
@@ -40,7 +43,8 @@ class Runner {
         }
         if (error_) std::rethrow_exception(error_);
         for (std::size_t i = 0; i < cases_.size(); ++i) {
-            if (results_[i].c != nullptr) record.cases.push_back(std::move(results_[i]));
+            // Neither those that an early end left out nor those that no asked-for clause judges.
+            if (!results_[i].clauses.empty()) record.cases.push_back(std::move(results_[i]));
             if (measurements_[i]) record.measurements.push_back(*measurements_[i]);
         }
         record.seconds = std::chrono::duration<double>(Clock::now() - began).count();
@@ -115,8 +119,8 @@ class Runner {
         if (!c.twin.empty()) twin = subject_.run(c.twin.front(), options_.timeout);
         const std::vector<suites::Expected> expected =
             c.transport ? std::vector<suites::Expected>{} : suites::expect(c);
-        const suites::Context context{
-            c, subject_.declaration(), evidence, expected, c.twin.empty() ? nullptr : &twin};
+        const suites::Context context{c, subject_.declaration(), evidence, expected,
+                                      c.twin.empty() ? nullptr : &twin};
         for (const suites::Clause* clause : clauses)
             result.clauses.push_back({clause, suites::judge(*clause, context), {}});
         if (c.family == kMeasuredFamily && evidence.status == suites::RunStatus::completed)
@@ -126,8 +130,7 @@ class Runner {
     }
 
     bool is_asked_for(const suites::Clause& clause) const {
-        return options_.clauses.empty() ||
-               std::ranges::count(options_.clauses, &clause) > 0;
+        return options_.clauses.empty() || std::ranges::count(options_.clauses, &clause) > 0;
     }
 
     suites::Subject& subject_;

@@ -45,34 +45,32 @@ inline BFloat16 to_bfloat16(float value) {
     return {static_cast<std::uint16_t>(is_nan ? (bits >> 16) | 0x40u : rounded)};
 }
 
+// Both conversions of Half choose among values and do not branch, so that loops over them
+// vectorise.
 inline float to_float(Half value) {
     const std::uint32_t sign = std::uint32_t{value.bits & 0x8000u} << 16;
     const std::uint32_t magnitude = value.bits & 0x7FFFu;
-    if (magnitude >= 0x7C00u)  // infinity and NaN
-        return std::bit_cast<float>(sign | 0x7F800000u | ((magnitude & 0x3FFu) << 13));
-    if (magnitude < 0x400u) {  // zero and subnormals are multiples of 2^-24
-        const float value_of_magnitude = static_cast<float>(magnitude) * 0x1p-24f;
-        return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(value_of_magnitude));
-    }
-    return std::bit_cast<float>(sign | ((magnitude << 13) + (std::uint32_t{127 - 15} << 23)));
+    // Read as a float, the magnitude is too small by 2^(127 - 15), subnormal or not.
+    const float finite = std::bit_cast<float>(magnitude << 13) * 0x1p112f;
+    const std::uint32_t infinity_or_nan = 0x7F800000u | (magnitude << 13);
+    return std::bit_cast<float>(
+        sign | (magnitude >= 0x7C00u ? infinity_or_nan : std::bit_cast<std::uint32_t>(finite)));
 }
 
 // Rounds to nearest, ties to even; beyond 65519.99 to infinity. NaN stays NaN.
 inline Half to_half(float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
-    const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000u);
+    const std::uint32_t sign = (bits >> 16) & 0x8000u;
     const std::uint32_t magnitude = bits & 0x7FFFFFFFu;
-    if (magnitude > 0x7F800000u) return {static_cast<std::uint16_t>(sign | 0x7E00u)};
-    if (magnitude >= 0x477FF000u) return {static_cast<std::uint16_t>(sign | 0x7C00u)};
-    if (magnitude < 0x38800000u) {
-        // Below 2^-14 the spacing is 2^-24. Adding 0.5 puts that spacing at the last bit of the
-        // float, so that the addition itself rounds to nearest even.
-        const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
-        const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(shifted) - 0x3F000000u;
-        return {static_cast<std::uint16_t>(sign | subnormal)};
-    }
+    // Below 2^-14 the spacing is 2^-24. Adding 0.5 puts that spacing at the last bit of the float,
+    // so that the addition itself rounds to nearest even.
+    const std::uint32_t subnormal =
+        std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3F000000u;
     const std::uint32_t rebiased = magnitude - (std::uint32_t{127 - 15} << 23);
-    const std::uint32_t rounded = (rebiased + 0xFFFu + ((rebiased >> 13) & 1u)) >> 13;
+    const std::uint32_t normal = (rebiased + 0xFFFu + ((rebiased >> 13) & 1u)) >> 13;
+    const std::uint32_t finite = magnitude < 0x38800000u ? subnormal : normal;
+    const std::uint32_t bounded = magnitude >= 0x477FF000u ? 0x7C00u : finite;
+    const std::uint32_t rounded = magnitude > 0x7F800000u ? 0x7E00u : bounded;
     return {static_cast<std::uint16_t>(sign | rounded)};
 }
 

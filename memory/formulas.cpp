@@ -37,16 +37,15 @@ ModelStates exact_model_state_bytes(int stage, StateBytes bytes, const Counts& c
     const auto n = static_cast<std::size_t>(ranks);
     if (counts.padded_trainable % n != 0 || counts.padded_frozen % n != 0 ||
         counts.padded_trainable < counts.trainable || counts.padded_frozen < counts.frozen)
-        throw std::invalid_argument(
-            fmt::format("padded counts {} and {} do not cover {} and {} in multiples of {}",
-                        counts.padded_trainable, counts.padded_frozen, counts.trainable,
-                        counts.frozen, ranks));
+        throw std::invalid_argument(fmt::format(
+            "padded counts {} and {} do not cover {} and {} in multiples of {}",
+            counts.padded_trainable, counts.padded_frozen, counts.trainable, counts.frozen, ranks));
     const std::size_t replicated = stage == 0 ? counts.trainable : counts.padded_trainable;
     const std::size_t share = counts.padded_trainable / n;
-    return {bytes.weight * (stage >= 3 ? share + counts.padded_frozen / n
-                                       : replicated + counts.frozen),
-            bytes.gradient * (stage >= 2 ? share : replicated),
-            bytes.optimizer * (stage >= 1 ? share : replicated)};
+    return {
+        bytes.weight * (stage >= 3 ? share + counts.padded_frozen / n : replicated + counts.frozen),
+        bytes.gradient * (stage >= 2 ? share : replicated),
+        bytes.optimizer * (stage >= 1 ? share : replicated)};
 }
 
 }  // namespace zeroproof::memory

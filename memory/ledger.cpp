@@ -8,16 +8,16 @@
 namespace zeroproof::memory {
 
 std::string_view name_of(Category category) {
-    constexpr std::string_view names[kCategories] = {"parameter",  "gradient",   "master",
-                                                     "momentum",   "variance",   "activation",
+    constexpr std::string_view names[kCategories] = {"parameter",  "gradient", "master",
+                                                     "momentum",   "variance", "activation",
                                                      "checkpoint", "buffer"};
     return names[static_cast<std::size_t>(category)];
 }
 
 std::string_view name_of(Phase phase) {
-    constexpr std::string_view names[kPhases] = {"initialise", "forward", "backward",
+    constexpr std::string_view names[kPhases] = {"initialise", "forward",   "backward",
                                                  "step",       "zero_grad", "evaluate",
-                                                 "save",       "load",    "read"};
+                                                 "save",       "load",      "read"};
     return names[static_cast<std::size_t>(phase)];
 }
 

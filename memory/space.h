@@ -26,7 +26,7 @@ inline constexpr std::byte kPoison{0xFF};
 
 // What happens to the storage of a buffer that is returned.
 enum class Returned {
-    reused,     // to the system at once
+    reused,      // to the system at once
     quarantined  // kept, full of poison, until the space ends: a late reader finds NaN
 };
 

@@ -15,8 +15,7 @@ BucketTracker::BucketTracker(std::span<const FlatParameters> flats, std::span<co
                 for (const std::size_t parameter : units[u].parameters) {
                     if (!std::ranges::count(flat.members(), parameter)) continue;
                     const Range range = flat.range_of(parameter);
-                    if (range.begin >= bucket.end || range.end <= bucket.begin ||
-                        range.size() == 0)
+                    if (range.begin >= bucket.end || range.end <= bucket.begin || range.size() == 0)
                         continue;
                     touched_[u].push_back({f, b});
                     ++uses_[f][b];
@@ -27,7 +26,9 @@ BucketTracker::BucketTracker(std::span<const FlatParameters> flats, std::span<co
     reset();
 }
 
-void BucketTracker::reset() { uses_left_ = uses_; }
+void BucketTracker::reset() {
+    uses_left_ = uses_;
+}
 
 std::vector<BucketId> BucketTracker::visit(std::size_t unit) {
     std::vector<BucketId> complete;

@@ -21,7 +21,8 @@ Range intersection(Range a, Range b) {
 FlatParameters::FlatParameters(std::span<const Parameter> parameters,
                                std::vector<std::size_t> members, std::size_t owners,
                                std::size_t bucket_elements)
-    : members_(std::move(members)), owners_(owners),
+    : members_(std::move(members)),
+      owners_(owners),
       bucket_elements_(round_up(bucket_elements, owners)) {
     for (const std::size_t member : members_) {
         const std::size_t end = elements_ + parameters[member].elements;

@@ -26,9 +26,9 @@ struct Range {
 
 // A run of elements of one parameter that one rank owns.
 struct Slice {
-    std::size_t flat = 0;         // which FlatParameters, where there are several
+    std::size_t flat = 0;  // which FlatParameters, where there are several
     std::size_t parameter = 0;
-    std::size_t begin = 0;        // within the parameter
+    std::size_t begin = 0;  // within the parameter
     std::size_t elements = 0;
     std::size_t flat_begin = 0;   // within the flat range
     std::size_t shard_begin = 0;  // within the owner's shard

@@ -10,9 +10,15 @@ namespace {
 using memory::BFloat16;
 using memory::Half;
 
-float widen(float value) { return value; }
-float widen(Half value) { return to_float(value); }
-float widen(BFloat16 value) { return to_float(value); }
+float widen(float value) {
+    return value;
+}
+float widen(Half value) {
+    return to_float(value);
+}
+float widen(BFloat16 value) {
+    return to_float(value);
+}
 
 template <typename Storage>
 Storage narrow(float value) {

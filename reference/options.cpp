@@ -38,8 +38,8 @@ void check(const Options& options, const Model& model) {
         require(!parameter.trainable ||
                     (parameter.group >= 0 &&
                      static_cast<std::size_t>(parameter.group) < options.groups.size()),
-                fmt::format("parameter '{}' is in group {}, of {}", parameter.name,
-                            parameter.group, options.groups.size()));
+                fmt::format("parameter '{}' is in group {}, of {}", parameter.name, parameter.group,
+                            options.groups.size()));
     }
     for (const Unit& unit : model.units())
         for (const std::size_t parameter : unit.parameters)

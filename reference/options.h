@@ -38,9 +38,9 @@ struct ParameterGroup {
 // Dynamic loss scaling (Micikevicius et al., Mixed Precision Training, section 3.2), for fp16.
 struct LossScaleOptions {
     float initial = 65536.0f;
-    float factor = 2.0f;      // of growth and of backoff
+    float factor = 2.0f;         // of growth and of backoff
     int growth_interval = 1000;  // steps without overflow until the scale grows
-    int hysteresis = 1;       // overflows until the scale backs off
+    int hysteresis = 1;          // overflows until the scale backs off
     float minimum = 1.0f;
 };
 

@@ -14,7 +14,8 @@
 namespace zeroproof::reference {
 
 Stage::Stage(const Setup& setup, std::span<const FlatParameters> flats, std::size_t owner)
-    : setup_(setup), states_(flats, owner, setup.options.precision, setup.model, setup.space),
+    : setup_(setup),
+      states_(flats, owner, setup.options.precision, setup.model, setup.space),
       loss_scale_(setup.options.precision, setup.options.loss_scale) {}
 
 StepOutcome Stage::step() {
@@ -66,7 +67,9 @@ void Stage::barrier() {
         .wait();
 }
 
-Progress Stage::progress() const { return {steps_taken_, steps_skipped_, loss_scale_.state()}; }
+Progress Stage::progress() const {
+    return {steps_taken_, steps_skipped_, loss_scale_.state()};
+}
 
 void Stage::restore(const Progress& progress) {
     steps_taken_ = progress.steps_taken;

@@ -1,4 +1,5 @@
-// What plain data parallelism and the three stages of ZeRO-DP have in common, and where they differ.
+// What plain data parallelism and the three stages of ZeRO-DP have in common, and where they
+// differ.
 #pragma once
 
 #include <cstdint>

@@ -37,7 +37,9 @@ class UnitGradients {
 }  // namespace
 
 Trainer::Trainer(Model& model, const Options& options, Channels channels, memory::Space& space)
-    : model_(model), options_(checked(options, model)), space_(space),
+    : model_(model),
+      options_(checked(options, model)),
+      space_(space),
       stage_(make_stage({model, options_, channels, space})) {}
 
 void Trainer::forward() {
@@ -69,8 +71,8 @@ void Trainer::backward() {
 
 StepOutcome Trainer::step() {
     if (micro_step_ != options_.micro_steps)
-        throw std::logic_error(fmt::format("step after {} of {} micro-steps", micro_step_,
-                                           options_.micro_steps));
+        throw std::logic_error(
+            fmt::format("step after {} of {} micro-steps", micro_step_, options_.micro_steps));
     micro_step_ = 0;
     return stage_->step();
 }
@@ -80,7 +82,9 @@ void Trainer::zero_grad() {
     micro_step_ = 0;
 }
 
-void Trainer::evaluate() { forward(); }
+void Trainer::evaluate() {
+    forward();
+}
 
 void Trainer::save(const std::filesystem::path& folder) {
     if (micro_step_ != 0) throw std::logic_error("a checkpoint in the middle of a window");

@@ -79,7 +79,11 @@ void ReferenceRank::Observed<BaseModel>::backward(std::size_t unit,
 }
 
 ReferenceRank::ReferenceRank(const Case& c, const ProgramPart& part, int rank)
-    : case_(c), part_(part), rank_(rank), gradients_(c, part.ranks), terms_(*this),
+    : case_(c),
+      part_(part),
+      rank_(rank),
+      gradients_(c, part.ranks),
+      terms_(*this),
       space_(fmt::format("the device of rank {}", rank), memory::Space::kUnlimited,
              c.surroundings == suites::Surroundings::hostile ? memory::Returned::quarantined
                                                              : memory::Returned::reused),
@@ -118,7 +122,8 @@ bool ReferenceRank::Terms::terms(std::size_t unit, std::size_t parameter,
 }
 
 void ReferenceRank::run(collectives::Communicator& world) {
-    const auto channel = [&](collectives::Traffic traffic) -> std::unique_ptr<collectives::Communicator> {
+    const auto channel =
+        [&](collectives::Traffic traffic) -> std::unique_ptr<collectives::Communicator> {
         auto group = world.split(0, world.rank());
         if (case_.surroundings == suites::Surroundings::hostile)
             group = std::make_unique<collectives::AdversarialCommunicator>(
@@ -206,11 +211,14 @@ suites::Snapshot& ReferenceRank::take_snapshot(ActionKind kind, reference::Stage
     snapshot.live_bytes = space_.ledger().live_bytes_by_category();
     enter(Phase::read);
     for (const reference::Slice& slice : stage.owned())
-        snapshot.owned.push_back({slice.parameter, slice.begin, {}, copy_of(stage.momentum(slice)),
-                                  copy_of(stage.variance(slice)), copy_of(stage.master(slice))});
+        snapshot.owned.push_back({slice.parameter,
+                                  slice.begin,
+                                  {},
+                                  copy_of(stage.momentum(slice)),
+                                  copy_of(stage.variance(slice)),
+                                  copy_of(stage.master(slice))});
     for (std::size_t p = 0; p < case_.parameters.size(); ++p) {
-        std::vector<float>& weights =
-            snapshot.weights.emplace_back(case_.parameters[p].elements());
+        std::vector<float>& weights = snapshot.weights.emplace_back(case_.parameters[p].elements());
         stage.read_weights(p, weights);
     }
     const reference::Progress progress = stage.progress();
@@ -235,8 +243,7 @@ suites::RankEvidence ReferenceRank::take_evidence() {
     evidence_.collectives = meter_.records();
     evidence_.collective_actions.resize(evidence_.collectives.size(), action_);
     for (std::size_t phase = 0; phase < memory::kPhases; ++phase)
-        evidence_.peak_bytes[phase] =
-            space_.ledger().peak_bytes(static_cast<memory::Phase>(phase));
+        evidence_.peak_bytes[phase] = space_.ledger().peak_bytes(static_cast<memory::Phase>(phase));
     return std::move(evidence_);
 }
 

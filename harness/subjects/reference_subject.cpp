@@ -6,6 +6,7 @@
 
 #include "collectives/metered.h"
 #include "collectives/thread_world.h"
+#include "harness/subjects/reference_peak.h"
 #include "harness/subjects/reference_rank.h"
 #include "harness/subjects/transport_run.h"
 #include "harness/temporary_folder.h"
@@ -34,6 +35,9 @@ class ReferenceSubject : public suites::Subject {
                                    suites::Precision::fp16};
         declaration_.norm_accumulation = memory::DType::fp64;
         declaration_.control_elements_per_step = 2;
+        declaration_.peak_bytes = [this](const Case& c, memory::Phase phase, int) {
+            return reference_peak_bytes(c, declaration_, phase);
+        };
     }
 
     const suites::Declaration& declaration() const override { return declaration_; }
@@ -56,8 +60,11 @@ class ReferenceSubject : public suites::Subject {
             return evidence;
         run_segment(c,
                     {c.resume_ranks > 0 ? c.resume_ranks : c.ranks,
-                     c.resume_stage >= 0 ? c.resume_stage : c.stage, reload, c.program.size(),
-                     folder.path(), {}},
+                     c.resume_stage >= 0 ? c.resume_stage : c.stage,
+                     reload,
+                     c.program.size(),
+                     folder.path(),
+                     {}},
                     timeout, evidence);
         return evidence;
     }

@@ -1,5 +1,5 @@
-// The built-in reference as a subject: drives reference::Trainer through a case's program and writes
-// down what it sees.
+// The built-in reference as a subject: drives reference::Trainer through a case's program and
+// writes down what it sees.
 #pragma once
 
 #include <memory>

@@ -20,8 +20,8 @@ class Room {
           counts_(suites::transport_counts(operation, c.ranks, rank, transport_.count)) {
         const std::size_t width = memory::size_of(transport_.type);
         const auto r = static_cast<std::size_t>(rank);
-        const bool shared = transport_.in_place && operation.op != Op::all_to_all &&
-                            operation.op != Op::send;
+        const bool shared =
+            transport_.in_place && operation.op != Op::all_to_all && operation.op != Op::send;
         in_ = transport_.misalignment_bytes;
         const std::size_t in_end = in_ + counts_.in * width;
         out_ = in_end + transport_.misalignment_bytes;
@@ -60,8 +60,14 @@ std::vector<double> carry_out(const suites::Case& c, const TransportOperation& o
                               collectives::Communicator& group) {
     Room room(c, operation, group.rank());
     const auto [in, out] = room.counts();
-    collectives::Operation request{operation.op, c.transport->type, operation.reduction,
-                                   room.input(), room.output(), in, out, -1};
+    collectives::Operation request{operation.op,
+                                   c.transport->type,
+                                   operation.reduction,
+                                   room.input(),
+                                   room.output(),
+                                   in,
+                                   out,
+                                   -1};
     if (operation.op == Op::send) {
         collectives::Operation receive = request;
         request.output = nullptr;
@@ -76,7 +82,8 @@ std::vector<double> carry_out(const suites::Case& c, const TransportOperation& o
         sent.wait();
         return room.result();
     }
-    if (operation.op == Op::broadcast || operation.op == Op::reduce) request.peer = group.size() - 1;
+    if (operation.op == Op::broadcast || operation.op == Op::reduce)
+        request.peer = group.size() - 1;
     group.start(request).wait();
     return room.result();
 }
@@ -91,8 +98,7 @@ suites::Evidence run_transport(const suites::Case& c, std::chrono::milliseconds 
             {operation.name, std::vector<std::vector<double>>(static_cast<std::size_t>(c.ranks)),
              true});
     std::vector<std::vector<std::vector<double>>> again(
-        operations.size(),
-        std::vector<std::vector<double>>(static_cast<std::size_t>(c.ranks)));
+        operations.size(), std::vector<std::vector<double>>(static_cast<std::size_t>(c.ranks)));
     collectives::ThreadWorld world(c.ranks, timeout);
     const auto failure = world.run([&](collectives::Communicator& group) {
         const auto rank = static_cast<std::size_t>(group.rank());

@@ -38,8 +38,7 @@ void adam_step(const ParameterGroup& group, std::int64_t step, GradientScaling s
             v = beta2 * v + (1 - beta2) * g * g;
             const float m_hat = m / correction1;
             const float v_hat = v / correction2;
-            p -= group.learning_rate *
-                 (m_hat / (std::sqrt(v_hat) + group.epsilon) + decoupled * p);
+            p -= group.learning_rate * (m_hat / (std::sqrt(v_hat) + group.epsilon) + decoupled * p);
         }
     }
 }

@@ -26,7 +26,9 @@ void PartitionedGradients::zero() {
     for (memory::Buffer& shard : shards_) shard.fill_zero();
 }
 
-void PartitionedGradients::begin_backward() { tracker_.reset(); }
+void PartitionedGradients::begin_backward() {
+    tracker_.reset();
+}
 
 void PartitionedGradients::accept(std::size_t unit, std::span<const Tensor> gradients) {
     const std::vector<std::size_t>& parameters = setup_.model.units()[unit].parameters;

@@ -89,8 +89,7 @@ std::vector<std::size_t> PartitionedWeights::parts_of_unit(std::size_t unit) con
 
 void PartitionedWeights::start_gathering(Part& part) {
     const FlatParameters& flat = *part.flat;
-    part.whole = {setup_.space, memory::Category::parameter, setup_.type(),
-                  flat.padded_elements()};
+    part.whole = {setup_.space, memory::Category::parameter, setup_.type(), flat.padded_elements()};
     for (std::size_t b = 0; b < flat.buckets(); ++b) {
         const Range mine = flat.owned(b, setup_.rank());
         part.gathering.push_back(setup_.channels.parameters.all_gather(

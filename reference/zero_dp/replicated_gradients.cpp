@@ -6,7 +6,9 @@ namespace zeroproof::reference {
 
 ReplicatedGradients::ReplicatedGradients(const Setup& setup, const FlatParameters& flat,
                                          Reduce reduce)
-    : setup_(setup), flat_(flat), reduce_(std::move(reduce)),
+    : setup_(setup),
+      flat_(flat),
+      reduce_(std::move(reduce)),
       gradients_(setup.space, memory::Category::gradient, setup.type(), flat.padded_elements()),
       tracker_({&flat, 1}, setup.model.units()) {
     gradients_.fill_zero();

@@ -14,7 +14,8 @@ namespace zeroproof::reference {
 class ReplicatedGradients {
   public:
     // Starts the reduction of one bucket over the ranks, in place.
-    using Reduce = std::function<collectives::Request(memory::Buffer& gradients, std::size_t bucket)>;
+    using Reduce =
+        std::function<collectives::Request(memory::Buffer& gradients, std::size_t bucket)>;
 
     ReplicatedGradients(const Setup& setup, const FlatParameters& flat, Reduce reduce);
 

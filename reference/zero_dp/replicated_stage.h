@@ -42,15 +42,15 @@ class ReplicatedStage : protected WithFlat, public Stage {
 
   protected:
     ReplicatedStage(const Setup& setup, FlatParameters flat, std::size_t owner)
-        : WithFlat(std::move(flat)), Stage(setup, {&this->flat(), 1}, owner),
+        : WithFlat(std::move(flat)),
+          Stage(setup, {&this->flat(), 1}, owner),
           weights_(setup, this->flat()),
           gradients_(setup, this->flat(), [this](memory::Buffer& gradients, std::size_t bucket) {
               return start_reduction(gradients, bucket);
           }) {}
 
     // Starts the reduction of one bucket of the gradients over the ranks, in place.
-    virtual collectives::Request start_reduction(memory::Buffer& gradients,
-                                                 std::size_t bucket) = 0;
+    virtual collectives::Request start_reduction(memory::Buffer& gradients, std::size_t bucket) = 0;
     void complete_gradients() override { gradients_.complete(); }
     ReplicatedWeights& replicas() { return weights_; }
 

@@ -6,7 +6,8 @@
 namespace zeroproof::reference {
 
 ReplicatedWeights::ReplicatedWeights(const Setup& setup, const FlatParameters& flat)
-    : setup_(setup), flat_(flat),
+    : setup_(setup),
+      flat_(flat),
       frozen_flat_(one_flat(setup.model, false, 1, setup.options.bucket_elements)),
       trainable_(setup.space, memory::Category::parameter, setup.type(), flat.padded_elements()),
       frozen_(setup.space, memory::Category::parameter, setup.type(), frozen_flat_.elements()) {

@@ -127,7 +127,7 @@ struct Case {
     std::optional<TransportCase> transport;
 
     // What the invariance clauses compare with, if anything, and what differs in it.
-    std::string twin_of;  // "stage", "bucket", "overlap", ...; empty without a twin
+    std::string twin_of;     // "stage", "bucket", "overlap", ...; empty without a twin
     std::vector<Case> twin;  // one or none
 
     double loss_scale_at_start() const {

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <cstdlib>
 #include <limits>
-#include <map>
+
+#include "suites/conformance/gradients.h"
 
 namespace zeroproof::suites {
 
@@ -28,15 +31,18 @@ std::size_t read_size(const JsonReader& size, const Case& c) {
         if (const auto parsed = std::from_chars(at, end, factor); parsed.ec == std::errc())
             at = parsed.ptr;
         const char unit = at < end ? *at++ : '\0';
-        if (at < end && *at == '+') ++at;
-        if (at < end) {
-            const auto parsed = std::from_chars(at, end, offset);
-            at = parsed.ec == std::errc() ? parsed.ptr : at;
+        if (end - at >= 2 && (*at == '+' || *at == '-')) {
+            const bool minus = *at++ == '-';
+            std::uint32_t digits = 0;  // unsigned: no second sign
+            if (const auto parsed = std::from_chars(at, end, digits); parsed.ec == std::errc())
+                at = parsed.ptr;
+            offset = minus ? -std::int64_t{digits} : std::int64_t{digits};
         }
         if ((unit != 'N' && unit != 'B') || at != end || factor > kMostElements || factor < 1)
-            size.fail(fmt::format("\"{}\" is no size: expected a number, or such as \"2N+1\" "
-                                  "(ranks) or \"B-1\" (elements of a bucket)",
-                                  text));
+            size.fail(
+                fmt::format("\"{}\" is no size: expected a number, or such as \"2N+1\" "
+                            "(ranks) or \"B-1\" (elements of a bucket)",
+                            text));
         value = factor * (unit == 'N' ? c.ranks : static_cast<std::int64_t>(c.bucket_elements)) +
                 offset;
         if (value < 0 || value > kMostElements)
@@ -77,7 +83,8 @@ GroupCase read_group(const JsonReader& object) {
         if (!object.has(key)) return;
         value = object.at(key).number();
         if (value < lowest || value >= below)
-            object.at(key).fail(fmt::format("expected at least {} and less than {}", lowest, below));
+            object.at(key).fail(
+                fmt::format("expected at least {} and less than {}", lowest, below));
         if (static_cast<double>(static_cast<float>(value)) != value)
             object.at(key).fail("not exact in fp32: the bounds assume that it is");
     };
@@ -103,6 +110,14 @@ LossScaleCase read_loss_scale(const JsonReader& object) {
         scale.hysteresis = static_cast<int>(object.at("hysteresis").integer(1, 1000));
     if (!(scale.minimum > 0 && scale.initial >= scale.minimum && scale.factor > 1))
         object.fail("expected 0 < minimum <= initial, and a factor above 1");
+    for (const double value : {scale.initial, scale.factor, scale.minimum}) {
+        int exponent = 0;
+        if (std::frexp(value, &exponent) != 0.5 || std::abs(exponent) > 25)
+            object.fail(
+                fmt::format("{} is no power of two from 2^-24 to 2^24: others would round "
+                            "the gradients",
+                            value));
+    }
     return scale;
 }
 
@@ -160,8 +175,9 @@ void read_program(const JsonReader& object, Case& c) {
 Injection read_injection(const JsonReader& object, const Case& c) {
     object.allow({"micro_step", "rank", "parameter", "element", "value"});
     Injection injection;
+    const auto micro_steps = std::ranges::count(c.program, ActionKind::micro_step, &Action::kind);
     injection.micro_step =
-        static_cast<std::size_t>(object.at("micro_step").integer(0, kMostMicroSteps));
+        static_cast<std::size_t>(object.at("micro_step").integer(0, micro_steps - 1));
     // The last rank is named by -1.
     const auto rank = static_cast<int>(object.at("rank").integer(-1, kMostRanks - 1));
     injection.rank = rank < 0 ? c.ranks - 1 : std::min(rank, c.ranks - 1);
@@ -194,8 +210,8 @@ void read_scalars(const JsonReader& object, Case& c) {
     const auto integer = [&](const char* key, auto& value, std::int64_t lowest,
                              std::int64_t highest) {
         if (object.has(key))
-            value = static_cast<std::decay_t<decltype(value)>>(
-                object.at(key).integer(lowest, highest));
+            value =
+                static_cast<std::decay_t<decltype(value)>>(object.at(key).integer(lowest, highest));
     };
     integer("stage", c.stage, 0, 3);
     integer("ranks", c.ranks, 1, kMostRanks);
@@ -205,7 +221,8 @@ void read_scalars(const JsonReader& object, Case& c) {
     integer("resume_stage", c.resume_stage, -1, 3);
     integer("seed", c.seed, 0, std::numeric_limits<std::int64_t>::max());
     if (object.has("precision"))
-        c.precision = static_cast<Precision>(object.at("precision").choice({"fp32", "bf16", "fp16"}));
+        c.precision =
+            static_cast<Precision>(object.at("precision").choice({"fp32", "bf16", "fp16"}));
     if (object.has("overlap")) c.overlap = object.at("overlap").boolean();
     if (object.has("prefetch")) c.prefetch = object.at("prefetch").boolean();
     if (object.has("clip_norm")) {
@@ -215,7 +232,8 @@ void read_scalars(const JsonReader& object, Case& c) {
     if (object.has("model"))
         c.model = static_cast<Model>(object.at("model").choice({"dot", "echo"}));
     if (object.has("gradients"))
-        c.gradients = static_cast<GradientKind>(object.at("gradients").choice({"exact", "rounding"}));
+        c.gradients =
+            static_cast<GradientKind>(object.at("gradients").choice({"exact", "rounding"}));
     if (object.has("surroundings"))
         c.surroundings =
             static_cast<Surroundings>(object.at("surroundings").choice({"plain", "hostile"}));
@@ -227,15 +245,20 @@ void read_scalars(const JsonReader& object, Case& c) {
 }  // namespace
 
 Case read_case(const JsonReader& object) {
-    object.allow({"family", "purpose", "stage", "ranks", "micro_steps", "bucket_elements",
-                  "resume_ranks", "resume_stage", "seed", "precision", "overlap", "prefetch",
-                  "clip_norm", "model", "gradients", "surroundings", "features", "parameters",
-                  "units", "one_unit", "reverse_parameters", "groups", "loss_scale", "program",
-                  "inject", "transport"});
+    object.allow({"family",       "purpose",      "stage",
+                  "ranks",        "micro_steps",  "bucket_elements",
+                  "resume_ranks", "resume_stage", "seed",
+                  "precision",    "overlap",      "prefetch",
+                  "clip_norm",    "model",        "gradients",
+                  "surroundings", "features",     "parameters",
+                  "units",        "one_unit",     "reverse_parameters",
+                  "groups",       "loss_scale",   "program",
+                  "inject",       "transport"});
     Case c;
     c.family = object.at("family").text();
     read_scalars(object, c);
     if (object.has("transport")) {
+        object.allow({"family", "purpose", "ranks", "seed", "transport"});
         c.transport = read_transport(object.at("transport"));
         return c;
     }
@@ -256,12 +279,21 @@ Case read_case(const JsonReader& object) {
             item.fail(fmt::format("more than {} elements in one case", kMostElements));
     }
     if (c.parameters.empty()) object.at("parameters").fail("no parameters");
+    for (const int ranks : {c.ranks, c.resume_ranks})
+        if (c.gradients == GradientKind::exact && !Gradients::can_be_exact(c, ranks))
+            object.fail(
+                fmt::format("{} ranks times {} micro-steps have too large an odd factor for "
+                            "exact gradients in {}",
+                            ranks, c.micro_steps, name_of(c.precision)));
     read_units(object, c);
     if (object.has("one_unit") && object.at("one_unit").boolean()) {
         UnitCase all{"all", {}};
         for (const UnitCase& unit : c.units)
-            for (const std::size_t parameter : unit.parameters)
+            for (const std::size_t parameter : unit.parameters) {
+                if (std::ranges::count(all.parameters, parameter))
+                    object.at("one_unit").fail("several units use one parameter");
                 all.parameters.push_back(parameter);
+            }
         c.units = {all};
     }
     read_program(object, c);

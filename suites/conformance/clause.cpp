@@ -4,13 +4,14 @@
 #include <exception>
 
 #include "suites/conformance/clause_registry.h"
+#include "suites/conformance/evidence_check.h"
 
 namespace zeroproof::suites {
 
 std::string_view name_of(Verdict verdict) {
-    constexpr std::string_view names[] = {"pass",          "fail",           "rejected",
-                                          "not declared",  "not exercised",  "not observable",
-                                          "environment",   "harness error"};
+    constexpr std::string_view names[] = {"pass",         "fail",          "rejected",
+                                          "not declared", "not exercised", "not observable",
+                                          "environment",  "harness error"};
     return names[static_cast<std::size_t>(verdict)];
 }
 
@@ -33,7 +34,17 @@ std::string_view family_of(const Clause& clause) {
     return clause.name.substr(0, clause.name.find('.'));
 }
 
-bool trains(const Case& c) { return !c.transport && c.features.empty(); }
+bool trains(const Case& c) {
+    return !c.transport && c.features.empty();
+}
+
+namespace {
+
+bool needs_the_status_alone(const Clause& clause) {
+    return clause.name == "LIVENESS.END" || clause.name.starts_with("REJECT.");
+}
+
+}  // namespace
 
 Judgement judge(const Clause& clause, const Context& context) {
     const std::string outside = outside_declaration(context.c, context.declaration);
@@ -45,13 +56,23 @@ Judgement judge(const Clause& clause, const Context& context) {
             case RunStatus::completed: break;
             case RunStatus::rejected:
                 return {outside.empty() ? Verdict::not_exercised : Verdict::rejected,
-                        context.evidence.message, {}, 0};
+                        context.evidence.message,
+                        {},
+                        0};
             case RunStatus::failed: return {Verdict::not_exercised, "the run did not end", {}, 0};
             case RunStatus::environment:
                 return {Verdict::environment, context.evidence.message, {}, 0};
         }
     }
     try {
+        if (context.evidence.status == RunStatus::completed && !needs_the_status_alone(clause)) {
+            std::string missing = what_is_missing(context.c, context.evidence);
+            if (missing.empty() && context.twin != nullptr &&
+                context.twin->status == RunStatus::completed)
+                missing = what_is_missing(context.c.twin.front(), *context.twin);
+            if (!missing.empty())
+                return {Verdict::not_observable, "the evidence lacks " + missing, {}, 0};
+        }
         return clause.judge(context);
     } catch (const std::exception& error) {
         return {Verdict::harness_error, error.what(), {}, 0};

@@ -40,8 +40,8 @@ struct Discrepancy {
 
 struct Judgement {
     Verdict verdict = Verdict::pass;
-    std::string note;           // why, where the verdict is neither pass nor fail
-    Discrepancy first;          // of a fail
+    std::string note;   // why, where the verdict is neither pass nor fail
+    Discrepancy first;  // of a fail
     std::size_t more_like_it = 0;
 };
 

@@ -6,13 +6,14 @@
 namespace zeroproof::suites {
 
 Judgement Comparison::judgement(std::string_view if_nothing_compared) const {
-    if (compared_ == 0)
-        return {Verdict::not_exercised, std::string(if_nothing_compared), {}, 0};
+    if (compared_ == 0) return {Verdict::not_exercised, std::string(if_nothing_compared), {}, 0};
     if (failed_ == 0) return {};
     return {Verdict::fail, {}, first_, failed_ - 1};
 }
 
-std::string full(double value) { return fmt::format("{:.17g} ({:a})", value, value); }
+std::string full(double value) {
+    return fmt::format("{:.17g} ({:a})", value, value);
+}
 
 std::string full(Bounded value) {
     if (value.error == 0) return full(value.value);
@@ -70,17 +71,17 @@ int stage_at(const Case& c, int action) {
 void for_each_owned_element(const Context& context,
                             const std::function<bool(const Snapshot&)>& wanted,
                             const std::function<void(const OwnedElement&)>& visit) {
-    for_each_snapshot(context, [&](const Segment&, int rank, const Snapshot& snapshot,
-                                   const Expected& expected) {
-        if (!wanted(snapshot)) return;
-        for (const OwnedSlice& slice : snapshot.owned) {
-            if (slice.parameter >= expected.parameters.size()) continue;
-            const auto& parameter = expected.parameters[slice.parameter];
-            for (std::size_t i = 0; i < slice.master.size(); ++i)
-                if (slice.begin + i < parameter.master.size())
-                    visit({rank, snapshot, expected, slice, i, slice.begin + i});
-        }
-    });
+    for_each_snapshot(
+        context, [&](const Segment&, int rank, const Snapshot& snapshot, const Expected& expected) {
+            if (!wanted(snapshot)) return;
+            for (const OwnedSlice& slice : snapshot.owned) {
+                if (slice.parameter >= expected.parameters.size()) continue;
+                const auto& parameter = expected.parameters[slice.parameter];
+                for (std::size_t i = 0; i < slice.master.size(); ++i)
+                    if (slice.begin + i < parameter.master.size())
+                        visit({rank, snapshot, expected, slice, i, slice.begin + i});
+            }
+        });
 }
 
 Discrepancy at(const Case& c, const OwnedElement& where, std::string quantity, std::string expected,

@@ -16,9 +16,14 @@ class Ledger {
   public:
     Ledger(const Case& c, int ranks, const Expected& expected, std::size_t parameter,
            std::size_t element)
-        : gradients_(c, ranks), ranks_(ranks), first_(expected.window_begin),
-          last_(expected.window_end), uses_(uses_of(c, parameter)), parameter_(parameter),
-          element_(element), divisor_(double(ranks) * c.micro_steps) {}
+        : gradients_(c, ranks),
+          ranks_(ranks),
+          first_(expected.window_begin),
+          last_(expected.window_end),
+          uses_(uses_of(c, parameter)),
+          parameter_(parameter),
+          element_(element),
+          divisor_(double(ranks) * c.micro_steps) {}
 
     // Negative: all of them.
     double part(int rank, long long micro_step, long long use) const {

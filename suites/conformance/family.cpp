@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "suites/conformance/case_reader.h"
 
 namespace zeroproof::suites {
@@ -32,6 +34,8 @@ Axis read_axis(const std::string& key, const JsonReader& values) {
         }
     }
     if (axis.values.empty()) values.fail("nothing to sweep over");
+    if (std::set(axis.labels.begin(), axis.labels.end()).size() < axis.labels.size())
+        values.fail("a value stands twice: two cases would have one name");
     return axis;
 }
 
@@ -68,6 +72,10 @@ std::vector<Case> read_family(std::string_view text, const std::string& file) {
     if (reader.has("twin")) {
         const JsonReader twin = reader.at("twin");
         twin.allow({"differs_in", "changes"});
+        // Each has a clause INVARIANT.*.
+        (void)twin.at("differs_in")
+            .choice(
+                {"stage", "bucket size", "overlap", "grouping", "registration order", "timing"});
         twin_name = twin.at("differs_in").text();
         twin_changes = twin.at("changes").json();
         if (!twin_changes.is_object()) twin.at("changes").fail("expected an object");
@@ -76,7 +84,7 @@ std::vector<Case> read_family(std::string_view text, const std::string& file) {
     std::vector<Case> cases;
     for (std::size_t number = 0; number < count; ++number) {
         Json object = common;
-        std::string id = family + "/";
+        std::string id = family;
         std::size_t rest = number;
         std::size_t below = count;
         for (const Axis& axis : axes) {
@@ -84,7 +92,7 @@ std::vector<Case> read_family(std::string_view text, const std::string& file) {
             const std::size_t choice = rest / below;
             rest %= below;
             object[axis.key] = axis.values[choice];
-            id += fmt::format("{}{}={}", id.ends_with('/') ? "" : ",", axis.key,
+            id += fmt::format("{}{}={}", &axis == &axes.front() ? "/" : ",", axis.key,
                               axis.labels[choice]);
         }
         const std::string where = fmt::format("{} ({})", file, id);

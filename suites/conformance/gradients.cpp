@@ -31,8 +31,13 @@ int mantissa_bits(Precision precision) {
 }
 
 int odd_part(int value) {
-    while (value % 2 == 0) value /= 2;
+    while (value > 0 && value % 2 == 0) value /= 2;
     return value;
+}
+
+// At most 2^12, so that fp32 cases keep to the range of fp16 too.
+int largest_sum(Precision precision) {
+    return 1 << std::min(mantissa_bits(precision), 12);
 }
 
 constexpr int kLargestDigit = 4;
@@ -42,8 +47,12 @@ constexpr int kLargestDigit = 4;
 Gradients::Gradients(const Case& c, int ranks) : case_(c), ranks_(ranks) {
     for (const ParameterCase& parameter : c.parameters)
         parameter_keys_.push_back(key_of(parameter.name, c.seed));
-    // At most 2^12, so that fp32 cases keep to the range of fp16 too.
-    budget_ = (1 << std::min(mantissa_bits(c.precision), 12)) / odd_part(ranks * c.micro_steps);
+    budget_ = largest_sum(c.precision) / odd_part(ranks * c.micro_steps);
+    largest_digit_ = std::clamp(budget_, 1, kLargestDigit);
+}
+
+bool Gradients::can_be_exact(const Case& c, int ranks) {
+    return odd_part(ranks * c.micro_steps) <= largest_sum(c.precision);
 }
 
 double Gradients::exact(const Contribution& from, std::size_t parameter,
@@ -57,13 +66,12 @@ double Gradients::exact(const Contribution& from, std::size_t parameter,
     const std::size_t place =
         (static_cast<std::size_t>(from.rank) * ga + from.micro_step % ga) * uses + from.use;
     const std::size_t active =
-        std::max<std::size_t>(1, static_cast<std::size_t>(budget_ / kLargestDigit));
+        std::max<std::size_t>(1, static_cast<std::size_t>(budget_ / largest_digit_));
     if (active < contributions && (place + key % contributions) % contributions >= active) return 0;
 
-    const std::uint64_t hash =
-        mix(key ^ mix(static_cast<std::uint64_t>(from.rank) << 40 | from.micro_step << 8 |
-                      from.use));
-    const int digit = 1 + static_cast<int>(hash % kLargestDigit);
+    const std::uint64_t hash = mix(
+        key ^ mix(static_cast<std::uint64_t>(from.rank) << 40 | from.micro_step << 8 | from.use));
+    const int digit = 1 + static_cast<int>(hash % static_cast<std::uint64_t>(largest_digit_));
     const int sign = (hash >> 32) % 2 == 0 ? 1 : -1;
     return std::ldexp(static_cast<double>(sign * digit * ranks_ * case_.micro_steps), -6);
 }

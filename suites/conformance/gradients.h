@@ -31,6 +31,9 @@ class Gradients {
     // All of a parameter's, of one use.
     void fill(const Contribution& from, std::size_t parameter, std::vector<float>& values) const;
 
+    // Whether N * GA leaves any room at all: its odd part fits the mantissa. True for 0 ranks.
+    static bool can_be_exact(const Case& c, int ranks);
+
     // Weight before training: a multiple of 2^-6 below 2 in size, exact in every type.
     static double initial_weight(const Case& c, std::size_t parameter, std::size_t element);
 
@@ -40,7 +43,8 @@ class Gradients {
     const Case& case_;
     int ranks_;
     std::vector<std::uint64_t> parameter_keys_;
-    int budget_ = 0;
+    int budget_ = 0;         // of the sum of |d|
+    int largest_digit_ = 1;  // of |d|
 };
 
 }  // namespace zeroproof::suites

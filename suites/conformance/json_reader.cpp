@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <iterator>
 #include <set>
+#include <sstream>
 
 namespace zeroproof::suites {
 
@@ -17,25 +17,27 @@ Json parse_json(std::string_view text, const std::string& file) {
     const auto callback = [&](int, Json::parse_event_t event, Json& parsed) {
         if (event == Json::parse_event_t::object_start) keys.emplace_back();
         if (event == Json::parse_event_t::object_end) keys.pop_back();
-        if (event == Json::parse_event_t::key && !keys.back().insert(parsed).second)
-            twice = parsed;
+        if (event == Json::parse_event_t::key && !keys.back().insert(parsed).second) twice = parsed;
         return true;
     };
     try {
         Json json = Json::parse(text, callback);
         if (!twice.empty())
-            throw BadInput(fmt::format("{}: the key \"{}\" stands twice in one object", file, twice));
+            throw BadInput(
+                fmt::format("{}: the key \"{}\" stands twice in one object", file, twice));
         return json;
-    } catch (const Json::parse_error& error) {
+    } catch (const Json::exception& error) {  // malformed, or a number beyond any double
         throw BadInput(fmt::format("{}: {}", file, error.what()));
     }
 }
 
 std::string read_text_file(const std::string& file) {
     std::ifstream stream(file, std::ios::binary);
-    std::string text{std::istreambuf_iterator<char>(stream), {}};
-    if (!stream) throw BadInput(fmt::format("{}: cannot be read", file));
-    return text;
+    std::ostringstream text;
+    if (stream && stream.peek() != std::ifstream::traits_type::eof()) text << stream.rdbuf();
+    if (stream.bad() || !stream.is_open() || text.fail())
+        throw BadInput(fmt::format("{}: cannot be read", file));
+    return text.str();
 }
 
 bool JsonReader::has(std::string_view key) const {

@@ -1,5 +1,5 @@
-// Strict reading of JSON that somebody else wrote: what is unknown, missing or of another type is an
-// error that names the file and the place in it.
+// Strict reading of JSON that somebody else wrote: what is unknown, missing or of another type is
+// an error that names the file and the place in it.
 #pragma once
 
 #include <cstdint>

@@ -16,17 +16,23 @@ constexpr double kSmallest = 0x1p-148;  // of the subnormals, likewise
 Bounded rounded(double value, double propagated) {
     return {value, propagated + kRoundoff * (std::abs(value) + propagated) + kSmallest};
 }
-Bounded exactly(double value) { return {value, 0}; }
-Bounded operator+(Bounded a, Bounded b) { return rounded(a.value + b.value, a.error + b.error); }
-Bounded operator-(Bounded a, Bounded b) { return rounded(a.value - b.value, a.error + b.error); }
+Bounded exactly(double value) {
+    return {value, 0};
+}
+Bounded operator+(Bounded a, Bounded b) {
+    return rounded(a.value + b.value, a.error + b.error);
+}
+Bounded operator-(Bounded a, Bounded b) {
+    return rounded(a.value - b.value, a.error + b.error);
+}
 Bounded operator*(Bounded a, Bounded b) {
-    return rounded(a.value * b.value, std::abs(a.value) * b.error + std::abs(b.value) * a.error +
-                                          a.error * b.error);
+    return rounded(a.value * b.value,
+                   std::abs(a.value) * b.error + std::abs(b.value) * a.error + a.error * b.error);
 }
 Bounded operator/(Bounded a, Bounded b) {
     const double quotient = a.value / b.value;
-    return rounded(quotient, (a.error + std::abs(quotient) * b.error) /
-                                 (std::abs(b.value) - b.error));
+    return rounded(quotient,
+                   (a.error + std::abs(quotient) * b.error) / (std::abs(b.value) - b.error));
 }
 Bounded root(Bounded a) {
     const double lowest = std::max(0.0, a.value - a.error);
@@ -205,6 +211,8 @@ class Oracle {
 
 }  // namespace
 
-std::vector<Expected> expect(const Case& c) { return Oracle(c).run(); }
+std::vector<Expected> expect(const Case& c) {
+    return Oracle(c).run();
+}
 
 }  // namespace zeroproof::suites

@@ -26,8 +26,8 @@ std::vector<PartitionedSet> partitioned_sets(const Case& c, const Declaration& d
 // Sums over the sets, for the formulas.
 memory::Counts counts_of(const Case& c, const Declaration& declaration, int stage, int ranks);
 
-// Elements and operations that one pass over the units gathers in stage 3: each set before each unit
-// that uses it, unless the unit before has kept it, which prefetching does.
+// Elements and operations that one pass over the units gathers in stage 3: each set before each
+// unit that uses it, unless the unit before has kept it, which prefetching does.
 struct Gathered {
     std::size_t elements = 0;
     std::size_t operations = 0;

@@ -40,15 +40,16 @@ double reduced(const TransportOperation& operation, int ranks, std::size_t eleme
 }  // namespace
 
 std::vector<TransportOperation> transport_operations(memory::DType type, int ranks) {
-    std::vector<TransportOperation> operations{
-        {"broadcast", Op::broadcast}, {"all_gather", Op::all_gather}, {"all_to_all", Op::all_to_all}};
+    std::vector<TransportOperation> operations{{"broadcast", Op::broadcast},
+                                               {"all_gather", Op::all_gather},
+                                               {"all_to_all", Op::all_to_all}};
     if (ranks > 1) operations.push_back({"send and receive", Op::send});
     for (const Op op : {Op::reduce, Op::all_reduce, Op::reduce_scatter})
         for (const Reduction reduction :
              {Reduction::sum, Reduction::mean, Reduction::max, Reduction::min})
-            operations.push_back({fmt::format("{} {}", collectives::name_of(op),
-                                              collectives::name_of(reduction)),
-                                  op, reduction});
+            operations.push_back(
+                {fmt::format("{} {}", collectives::name_of(op), collectives::name_of(reduction)),
+                 op, reduction});
     if (memory::is_floating(type))
         for (const Op op : {Op::reduce, Op::all_reduce, Op::reduce_scatter})
             operations.push_back({fmt::format("{} sum, accumulating", collectives::name_of(op)), op,

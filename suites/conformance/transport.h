@@ -21,8 +21,8 @@ struct TransportOperation {
     TransportInput input = TransportInput::exact;
 };
 
-// What a type can do: every collective, each reduction, and one step of a ring of sends. The root of
-// broadcast and reduce is the last rank.
+// What a type can do: every collective, each reduction, and one step of a ring of sends. The root
+// of broadcast and reduce is the last rank.
 std::vector<TransportOperation> transport_operations(memory::DType type, int ranks);
 
 double transport_input(const TransportOperation& operation, int ranks, int rank,

@@ -42,8 +42,9 @@ Judgement neutral(const Context& context) {
                 for (std::size_t p = 0; p < snapshots[s].weights.size(); ++p)
                     check("weight", snapshots[s - 1].weights[p], snapshots[s].weights[p], p);
                 const bool same_memory = snapshots[s].live_bytes == snapshots[s - 1].live_bytes;
-                const bool mid_window = c.program[static_cast<std::size_t>(snapshots[s].action) - 1]
-                                            .kind == ActionKind::micro_step;
+                const auto action = static_cast<std::size_t>(snapshots[s].action);
+                const bool mid_window =
+                    action > 0 && c.program[action - 1].kind == ActionKind::micro_step;
                 comparison.check(same_memory || mid_window, [&] {
                     return Discrepancy{.quantity = "live bytes after an evaluation",
                                        .expected = "as before it",
@@ -65,9 +66,9 @@ bool evaluates(const Case& c) {
 std::vector<Clause> evaluate_clauses() {
     return {{"EVALUATE.NEUTRAL",
              "A forward pass for evaluation, between any two actions, changes no master, moment or "
-             "weight and leaves no memory behind.",
-             "docs/specification.md, Evaluation", "FC15, FC02", "not exercised: nothing was evaluated",
-             evaluates, neutral}};
+             "weight, and outside an open window it leaves no memory behind.",
+             "docs/specification.md, Evaluation", "FC15, FC02",
+             "not exercised: nothing was evaluated", evaluates, neutral}};
 }
 
 }  // namespace zeroproof::suites

@@ -1,8 +1,8 @@
 // The reduced gradient, element by element.
+#include <algorithm>
+
 #include "suites/conformance/comparison.h"
 #include "suites/conformance/diagnosis.h"
-
-#include <algorithm>
 
 namespace zeroproof::suites {
 
@@ -27,9 +27,9 @@ Judgement compare(const Context& context, Wanted wanted) {
                 Discrepancy d =
                     at(c, where, "reduced gradient (mean over ranks and micro-steps, unscaled)",
                        full(expected), full(seen));
-                d.diagnosis = diagnose_gradient(c, ranks_at(c, where.snapshot.action),
-                                                where.expected, context.expected, p, where.element,
-                                                seen);
+                d.diagnosis =
+                    diagnose_gradient(c, ranks_at(c, where.snapshot.action), where.expected,
+                                      context.expected, p, where.element, seen);
                 return d;
             });
         });
@@ -50,11 +50,16 @@ bool any_parameter(const Case& c, Wanted wanted) {
         if (wanted(c, p)) return true;
     return false;
 }
-bool is_tied(const Case& c, std::size_t p) { return uses_of(c, p) > 1; }
-bool is_partly_used(const Case& c, std::size_t p) {
-    return c.parameters[p].usage != Usage::always || uses_of(c, p) == 0;
+bool is_tied(const Case& c, std::size_t p) {
+    return c.parameters[p].trainable && uses_of(c, p) > 1;
 }
-bool is_any(const Case&, std::size_t) { return true; }
+bool is_partly_used(const Case& c, std::size_t p) {
+    return c.parameters[p].trainable &&
+           (c.parameters[p].usage != Usage::always || uses_of(c, p) == 0);
+}
+bool is_any(const Case&, std::size_t) {
+    return true;
+}
 
 constexpr std::string_view kSource = "docs/specification.md, Average; arXiv 1910.02054, section 5";
 constexpr std::string_view kOtherwise = "not exercised: no step was taken";
@@ -70,20 +75,21 @@ std::vector<Clause> gradient_clauses() {
          [](const Case& c) { return is_exact(c) && c.micro_steps == 1; },
          [](const Context& context) { return compare(context, is_plain); }},
         {"GRADIENT.ACCUMULATION",
-         "Over a window of several micro-steps it is the sum over ranks and micro-steps divided by "
-         "N * GA: each micro-step of the window once, and none of another window.",
+         "Over a window of several micro-steps the gradient that the optimizer sees is the sum "
+         "over ranks and micro-steps divided by N * GA: each micro-step of the window once, and "
+         "none of another window.",
          kSource, "FC01, FC02, FC03, FC06, ACC", kOtherwise,
          [](const Case& c) { return is_exact(c) && c.micro_steps > 1; },
          [](const Context& context) { return compare(context, is_plain); }},
         {"GRADIENT.BOUND",
-         "Gradients whose sums round differ from the exact mean by no more than the roundings of the "
-         "declared type allow.",
+         "Gradients whose sums round differ from the exact mean by no more than the roundings of "
+         "the gradient's type allow.",
          kSource, "FC21, DTYPE", kOtherwise,
          [](const Case& c) { return trains(c) && c.gradients == GradientKind::rounding; },
          [](const Context& context) { return compare(context, is_any); }},
         {"TIED.SUM",
-         "A parameter that several units use is one parameter: its gradient is the sum over its "
-         "uses, reduced once.",
+         "A parameter that is used several times, by several units or by one that runs again, is "
+         "one parameter: its gradient is the sum over its uses.",
          "docs/specification.md, Tied and looped", "FC04, TIE", kOtherwise,
          [](const Case& c) { return is_exact(c) && any_parameter(c, is_tied); },
          [](const Context& context) { return compare(context, is_tied); }},
@@ -94,8 +100,8 @@ std::vector<Clause> gradient_clauses() {
          [](const Case& c) { return is_exact(c) && any_parameter(c, is_partly_used); },
          [](const Context& context) { return compare(context, is_partly_used); }},
         {"GRADIENT.DISCARD",
-         "zero_grad in the middle of a window discards what was accumulated, and the window's count "
-         "restarts.",
+         "zero_grad in the middle of a window discards what was accumulated, and the window's "
+         "count restarts.",
          "docs/specification.md, zero_grad", "FC02, ACC", kOtherwise,
          [](const Case& c) {
              return trains(c) && c.gradients == GradientKind::exact && discards(c);

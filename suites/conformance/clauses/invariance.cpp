@@ -46,8 +46,8 @@ Judgement compare(const Context& context) {
     Comparison comparison;
     const Segment& ours = context.evidence.segments.front();
     const Segment& theirs = context.twin->segments.front();
-    const std::size_t snapshots = std::min(ours.by_rank.front().snapshots.size(),
-                                           theirs.by_rank.front().snapshots.size());
+    const std::size_t snapshots =
+        std::min(ours.by_rank.front().snapshots.size(), theirs.by_rank.front().snapshots.size());
     for (std::size_t s = 0; s < snapshots; ++s) {
         const int action = ours.by_rank.front().snapshots[s].action;
         const State a = assemble(c, ours, s);
@@ -61,8 +61,8 @@ Judgement compare(const Context& context) {
             for (std::size_t e = 0; e < mine[p].size(); ++e)
                 comparison.check(same_bits(mine[p][e], others[other][e]), [&] {
                     return Discrepancy{
-                        .quantity = fmt::format("{}, against the run with another {}", quantity,
-                                                c.twin_of),
+                        .quantity =
+                            fmt::format("{}, against the run with another {}", quantity, c.twin_of),
                         .expected = full(double{others[other][e]}),
                         .seen = full(double{mine[p][e]}),
                         .owner = owner_of(ours, action, p, e),

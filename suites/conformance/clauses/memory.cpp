@@ -1,6 +1,5 @@
 // Bytes per rank, against the formulas.
 #include "memory/formulas.h"
-
 #include "suites/conformance/comparison.h"
 #include "suites/conformance/partition_model.h"
 
@@ -51,8 +50,8 @@ Judgement at_rest(const Context& context, Category category) {
                         .rank = static_cast<int>(rank),
                         .action = snapshot.action,
                         .step = step_number(context.c, snapshot.action),
-                        .diagnosis = fmt::format("stage {} on {} ranks", segment.stage,
-                                                 segment.ranks)};
+                        .diagnosis =
+                            fmt::format("stage {} on {} ranks", segment.stage, segment.ranks)};
                 });
             }
     }
@@ -119,12 +118,13 @@ Judgement growth(const Context& context) {
                         for (const std::size_t b : bytes) total += b;
                         return fmt::format("{}", total);
                     };
-                    return Discrepancy{.quantity = "bytes at rest, against those after the first step",
-                                       .expected = sum(first->live_bytes),
-                                       .seen = sum(snapshot.live_bytes),
-                                       .rank = static_cast<int>(rank),
-                                       .action = snapshot.action,
-                                       .step = step_number(context.c, snapshot.action)};
+                    return Discrepancy{
+                        .quantity = "bytes at rest, against those after the first step",
+                        .expected = sum(first->live_bytes),
+                        .seen = sum(snapshot.live_bytes),
+                        .rank = static_cast<int>(rank),
+                        .action = snapshot.action,
+                        .step = step_number(context.c, snapshot.action)};
                 });
             }
         }
@@ -138,12 +138,13 @@ constexpr std::string_view kSource = "arXiv 1910.02054, sections 3.1 and 5, figu
 std::vector<Clause> memory_clauses() {
     return {
         {"MEMORY.PARAMETER",
-         "At rest a rank keeps all weights in stages 0 to 2 and its N-th part in stage 3, in the type "
-         "of the weights and nothing wider.",
+         "At rest a rank keeps all weights in stages 0 to 2 and its N-th part in stage 3, in the "
+         "type of the weights and nothing wider.",
          kSource, "FC39, FC40, MEM", "", trains,
          [](const Context& context) { return at_rest(context, Category::parameter); }},
         {"MEMORY.GRADIENT",
-         "At rest a rank keeps a whole gradient in stages 0 and 1 and its N-th part in stages 2 and 3.",
+         "At rest a rank keeps a whole gradient in stages 0 and 1 and its N-th part in stages 2 "
+         "and 3.",
          kSource, "FC39, FC40, MEM", "", trains,
          [](const Context& context) { return at_rest(context, Category::gradient); }},
         {"MEMORY.OPTIMIZER",

@@ -25,23 +25,23 @@ double norm_roundoff(const Context& context) {
 
 Judgement value(const Context& context) {
     Comparison comparison;
-    for_each_step(context, [&](const Segment&, int rank, const Snapshot& snapshot,
-                               const Expected& expected) {
-        if (expected.skipped || snapshot.skipped) return;
-        Bounded bound = expected.norm;
-        bound.error += norm_roundoff(context) * bound.value;
-        comparison.check(matches(snapshot.norm, bound), [&] {
-            const double ratio = snapshot.norm * snapshot.norm / (bound.value * bound.value);
-            return Discrepancy{
-                .quantity = "global gradient norm, before clipping",
-                .expected = full(bound),
-                .seen = full(snapshot.norm),
-                .rank = rank,
-                .action = snapshot.action,
-                .step = step_number(context.c, snapshot.action),
-                .diagnosis = fmt::format("its square is {:.17g} times what it should be", ratio)};
+    for_each_step(
+        context, [&](const Segment&, int rank, const Snapshot& snapshot, const Expected& expected) {
+            if (expected.skipped || snapshot.skipped) return;
+            Bounded bound = expected.norm;
+            bound.error += norm_roundoff(context) * bound.value;
+            comparison.check(matches(snapshot.norm, bound), [&] {
+                const double ratio = snapshot.norm * snapshot.norm / (bound.value * bound.value);
+                return Discrepancy{.quantity = "global gradient norm, before clipping",
+                                   .expected = full(bound),
+                                   .seen = full(snapshot.norm),
+                                   .rank = rank,
+                                   .action = snapshot.action,
+                                   .step = step_number(context.c, snapshot.action),
+                                   .diagnosis = fmt::format(
+                                       "its square is {:.17g} times what it should be", ratio)};
+            });
         });
-    });
     return comparison.judgement("every step was skipped");
 }
 
@@ -77,14 +77,13 @@ Judgement coefficient(const Context& context) {
         Bounded bound = expected.clip_coefficient;
         if (bound.value != 1) bound.error += norm_roundoff(context) * bound.value;
         comparison.check(matches(snapshot.clip_coefficient, bound), [&] {
-            return Discrepancy{
-                .quantity = fmt::format("clipping coefficient, min(1, {} / norm)",
-                                        context.c.clip_norm),
-                .expected = full(bound),
-                .seen = full(snapshot.clip_coefficient),
-                .rank = rank,
-                .action = snapshot.action,
-                .step = step_number(context.c, snapshot.action)};
+            return Discrepancy{.quantity = fmt::format("clipping coefficient, min(1, {} / norm)",
+                                                       context.c.clip_norm),
+                               .expected = full(bound),
+                               .seen = full(snapshot.clip_coefficient),
+                               .rank = rank,
+                               .action = snapshot.action,
+                               .step = step_number(context.c, snapshot.action)};
         });
     });
     return comparison.judgement("every step was skipped");

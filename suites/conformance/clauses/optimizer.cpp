@@ -15,8 +15,7 @@ using Bounds = const std::vector<Bounded>& (*)(const ExpectedParameter&);
 Judgement compare(const Context& context, const char* quantity, Values values, Bounds bounds) {
     Comparison comparison;
     for_each_owned_element(
-        context,
-        [](const Snapshot& s) { return s.kind == ActionKind::step && s.action >= 0; },
+        context, [](const Snapshot& s) { return s.kind == ActionKind::step && s.action >= 0; },
         [&](const OwnedElement& where) {
             if (where.expected.skipped) return;
             const double seen = double{values(where.slice)[where.index]};
@@ -29,13 +28,20 @@ Judgement compare(const Context& context, const char* quantity, Values values, B
     return comparison.judgement("no step was taken, or nothing is trainable");
 }
 
-const std::vector<float>& momentum_of(const OwnedSlice& slice) { return slice.momentum; }
-const std::vector<float>& variance_of(const OwnedSlice& slice) { return slice.variance; }
-const std::vector<float>& master_of(const OwnedSlice& slice) { return slice.master; }
+const std::vector<float>& momentum_of(const OwnedSlice& slice) {
+    return slice.momentum;
+}
+const std::vector<float>& variance_of(const OwnedSlice& slice) {
+    return slice.variance;
+}
+const std::vector<float>& master_of(const OwnedSlice& slice) {
+    return slice.master;
+}
 
 Judgement masters(const Context& context) {
-    return compare(context, "master weight", master_of,
-                   [](const ExpectedParameter& p) -> const auto& { return p.master; });
+    return compare(
+        context, "master weight", master_of,
+        [](const ExpectedParameter& p) -> const auto& { return p.master; });
 }
 
 bool has_decay(const Case& c) {
@@ -44,18 +50,18 @@ bool has_decay(const Case& c) {
 
 Judgement step_count(const Context& context) {
     Comparison comparison;
-    for_each_snapshot(context, [&](const Segment&, int rank, const Snapshot& snapshot,
-                                   const Expected& expected) {
-        if (snapshot.kind != ActionKind::step) return;
-        comparison.check(snapshot.steps_taken == expected.steps_taken, [&] {
-            return Discrepancy{.quantity = "steps taken, as bias correction counts them",
-                               .expected = fmt::format("{}", expected.steps_taken),
-                               .seen = fmt::format("{}", snapshot.steps_taken),
-                               .rank = rank,
-                               .action = snapshot.action,
-                               .step = step_number(context.c, snapshot.action)};
+    for_each_snapshot(
+        context, [&](const Segment&, int rank, const Snapshot& snapshot, const Expected& expected) {
+            if (snapshot.kind != ActionKind::step) return;
+            comparison.check(snapshot.steps_taken == expected.steps_taken, [&] {
+                return Discrepancy{.quantity = "steps taken, as bias correction counts them",
+                                   .expected = fmt::format("{}", expected.steps_taken),
+                                   .seen = fmt::format("{}", snapshot.steps_taken),
+                                   .rank = rank,
+                                   .action = snapshot.action,
+                                   .step = step_number(context.c, snapshot.action)};
+            });
         });
-    });
     return comparison.judgement();
 }
 
@@ -71,15 +77,17 @@ std::vector<Clause> optimizer_clauses() {
          "After each step m is beta1 * m + (1 - beta1) * g, of the clipped gradient g.", kAdam,
          "FC18, FC21, FC24, FC25, AVG", kOtherwise, trains,
          [](const Context& context) {
-             return compare(context, "momentum (m)", momentum_of,
-                            [](const ExpectedParameter& p) -> const auto& { return p.momentum; });
+             return compare(
+                 context, "momentum (m)", momentum_of,
+                 [](const ExpectedParameter& p) -> const auto& { return p.momentum; });
          }},
         {"MOMENT.SECOND",
          "After each step v is beta2 * v + (1 - beta2) * g * g, of the clipped gradient g.", kAdam,
          "FC18, FC21, FC24, FC25, AVG", kOtherwise, trains,
          [](const Context& context) {
-             return compare(context, "variance (v)", variance_of,
-                            [](const ExpectedParameter& p) -> const auto& { return p.variance; });
+             return compare(
+                 context, "variance (v)", variance_of,
+                 [](const ExpectedParameter& p) -> const auto& { return p.variance; });
          }},
         {"MASTER.VALUE",
          "After each step the fp32 master is p - lr * m_hat / (sqrt(v_hat) + eps), m_hat and v_hat "

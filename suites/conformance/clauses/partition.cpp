@@ -28,16 +28,16 @@ Judgement cover(const Context& context) {
         for (std::size_t p = 0; p < c.parameters.size(); ++p)
             for (std::size_t e = 0; c.parameters[p].trainable && e < owners[p].size(); ++e)
                 comparison.check(owners[p][e].size() == wanted, [&] {
-                    return Discrepancy{
-                        .quantity = "ranks that own an element",
-                        .expected = fmt::format("{}", wanted),
-                        .seen = fmt::format("{}", owners[p][e].size()),
-                        .owner = owners[p][e].empty() ? -1 : owners[p][e].front(),
-                        .action = action,
-                        .parameter = c.parameters[p].name,
-                        .element = static_cast<long long>(e),
-                        .diagnosis = owners[p][e].empty() ? "nobody will step this element"
-                                                          : "several ranks step it"};
+                    return Discrepancy{.quantity = "ranks that own an element",
+                                       .expected = fmt::format("{}", wanted),
+                                       .seen = fmt::format("{}", owners[p][e].size()),
+                                       .owner = owners[p][e].empty() ? -1 : owners[p][e].front(),
+                                       .action = action,
+                                       .parameter = c.parameters[p].name,
+                                       .element = static_cast<long long>(e),
+                                       .diagnosis = owners[p][e].empty()
+                                                        ? "nobody will step this element"
+                                                        : "several ranks step it"};
                 });
     }
     return comparison.judgement("no trainable elements");
@@ -46,22 +46,21 @@ Judgement cover(const Context& context) {
 Judgement exists(const Context& context) {
     const Case& c = context.c;
     Comparison comparison;
-    for_each_snapshot(context, [&](const Segment&, int rank, const Snapshot& snapshot,
-                                   const Expected&) {
-        for (const OwnedSlice& slice : snapshot.owned) {
-            const std::size_t elements = c.parameters[slice.parameter].elements();
-            comparison.check(slice.begin + slice.master.size() <= elements, [&] {
-                return Discrepancy{
-                    .quantity = "end of an owned slice",
-                    .expected = fmt::format("at most {}", elements),
-                    .seen = fmt::format("{}", slice.begin + slice.master.size()),
-                    .rank = rank,
-                    .action = snapshot.action,
-                    .parameter = c.parameters[slice.parameter].name,
-                    .diagnosis = "padding counts as part of the parameter"};
-            });
-        }
-    });
+    for_each_snapshot(
+        context, [&](const Segment&, int rank, const Snapshot& snapshot, const Expected&) {
+            for (const OwnedSlice& slice : snapshot.owned) {
+                const std::size_t elements = c.parameters[slice.parameter].elements();
+                comparison.check(slice.begin + slice.master.size() <= elements, [&] {
+                    return Discrepancy{.quantity = "end of an owned slice",
+                                       .expected = fmt::format("at most {}", elements),
+                                       .seen = fmt::format("{}", slice.begin + slice.master.size()),
+                                       .rank = rank,
+                                       .action = snapshot.action,
+                                       .parameter = c.parameters[slice.parameter].name,
+                                       .diagnosis = "padding counts as part of the parameter"};
+                });
+            }
+        });
     return comparison.judgement("no rank owns anything");
 }
 
@@ -82,23 +81,24 @@ Judgement padding(const Context& context) {
             finite(where.slice.momentum[where.index], where, "momentum");
             finite(where.slice.variance[where.index], where, "variance");
         });
-    for_each_snapshot(context, [&](const Segment&, int rank, const Snapshot& snapshot,
-                                   const Expected&) {
-        for (std::size_t p = 0; p < snapshot.weights.size(); ++p)
-            for (std::size_t e = 0; e < snapshot.weights[p].size(); ++e)
-                comparison.check(std::isfinite(snapshot.weights[p][e]), [&] {
-                    return Discrepancy{.quantity = "weight",
-                                       .expected = "a finite number",
-                                       .seen = full(double{snapshot.weights[p][e]}),
-                                       .rank = rank,
-                                       .action = snapshot.action,
-                                       .step = step_number(c, snapshot.action),
-                                       .parameter = c.parameters[p].name,
-                                       .element = static_cast<long long>(e),
-                                       .diagnosis = "poison: padding, or a gather that brought "
-                                                    "nothing"};
-                });
-    });
+    for_each_snapshot(
+        context, [&](const Segment&, int rank, const Snapshot& snapshot, const Expected&) {
+            for (std::size_t p = 0; p < snapshot.weights.size(); ++p)
+                for (std::size_t e = 0; e < snapshot.weights[p].size(); ++e)
+                    comparison.check(std::isfinite(snapshot.weights[p][e]), [&] {
+                        return Discrepancy{.quantity = "weight",
+                                           .expected = "a finite number",
+                                           .seen = full(double{snapshot.weights[p][e]}),
+                                           .rank = rank,
+                                           .action = snapshot.action,
+                                           .step = step_number(c, snapshot.action),
+                                           .parameter = c.parameters[p].name,
+                                           .element = static_cast<long long>(e),
+                                           .diagnosis =
+                                               "poison: padding, or a gather that brought "
+                                               "nothing"};
+                    });
+        });
     return comparison.judgement("no elements");
 }
 
@@ -131,26 +131,27 @@ Judgement balance(const Context& context) {
     return comparison.judgement("stage 0 does not partition");
 }
 
-constexpr std::string_view kSource = "arXiv 1910.02054, section 5.1; docs/specification.md, Partition";
+constexpr std::string_view kSource =
+    "arXiv 1910.02054, section 5.1; docs/specification.md, Partition";
 
 }  // namespace
 
 std::vector<Clause> partition_clauses() {
     return {
         {"PARTITION.COVER",
-         "In stages 1 to 3 each element of each trainable parameter is owned by exactly one rank; in "
-         "plain data parallelism every rank owns all of them.",
+         "In stages 1 to 3 each element of each trainable parameter is owned by exactly one rank; "
+         "in plain data parallelism every rank owns all of them.",
          kSource, "FC10, FC12, PART", "not exercised: no trainable elements", trains, cover},
         {"PARTITION.EXTENT", "What a rank owns lies within its parameter.", kSource,
          "FC09, FC10, PART", "not exercised: no rank owns anything", trains, exists},
         {"PARTITION.BALANCE",
-         "No rank owns more than its N-th part of the trainable elements and of the declared padding.",
-         kSource, "FC09, FC40, PART", "not exercised: stage 0", [](const Case& c) {
-             return trains(c) && (c.stage > 0 || c.resume_stage > 0);
-         },
-         balance},
+         "No rank owns more than its N-th part of the trainable elements and of the declared "
+         "padding.",
+         kSource, "FC09, FC40, PART", "not exercised: stage 0",
+         [](const Case& c) { return trains(c) && (c.stage > 0 || c.resume_stage > 0); }, balance},
         {"PARTITION.PADDING",
-         "Padding, and memory that nobody has written, never reaches a weight, a master or a moment.",
+         "Padding, and memory that nobody has written, never reaches a weight, a master or a "
+         "moment.",
          kSource, "FC09, FC08, FC15", "not exercised: no elements",
          [](const Case& c) { return trains(c); }, padding},
     };

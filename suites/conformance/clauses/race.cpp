@@ -41,9 +41,8 @@ constexpr std::string_view kOtherwise = "not exercised: nothing was sent";
 
 std::vector<Clause> race_clauses() {
     return {
-        {"RACE.INPUT",
-         "From start to wait the input of an operation is neither written nor freed.", kSource,
-         "FC14, FC08, RACE", kOtherwise, is_hostile,
+        {"RACE.INPUT", "From start to wait the input of an operation is neither written nor freed.",
+         kSource, "FC14, FC08, RACE", kOtherwise, is_hostile,
          [](const Context& context) {
              return races(context, collectives::RaceKind::input_touched,
                           "a buffer was reused or freed while a collective read it");

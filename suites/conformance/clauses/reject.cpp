@@ -10,7 +10,11 @@ namespace {
 Judgement clear(const Context& context) {
     const std::string outside = outside_declaration(context.c, context.declaration);
     const Evidence& evidence = context.evidence;
+    if (evidence.status == RunStatus::environment)
+        return {Verdict::environment, evidence.message, {}, 0};
     if (outside.empty()) {
+        if (evidence.status == RunStatus::failed)
+            return {Verdict::not_exercised, "the run did not end", {}, 0};
         if (evidence.status != RunStatus::rejected) return {};
         return {Verdict::fail,
                 {},
@@ -41,7 +45,7 @@ std::vector<Clause> reject_clauses() {
              "A case outside the declaration is refused with a message before work starts; a case "
              "inside it is not refused.",
              "docs/specification.md, Rejection", "FC40, LABEL",
-             "rejected: refused as it should be",
+             "rejected: refused as it should be; not exercised: the run did not end",
              [](const Case& c) { return !c.transport.has_value(); }, clear}};
 }
 

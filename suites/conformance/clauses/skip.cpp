@@ -9,7 +9,9 @@ std::vector<Clause> skip_clauses();
 
 namespace {
 
-bool injects(const Case& c) { return trains(c) && !c.injections.empty(); }
+bool injects(const Case& c) {
+    return trains(c) && !c.injections.empty();
+}
 
 Judgement decision(const Context& context) {
     Comparison comparison;
@@ -37,23 +39,23 @@ Judgement agreement(const Context& context) {
             const auto& ours = segment.by_rank[rank].snapshots;
             const auto& first = segment.by_rank[0].snapshots;
             for (std::size_t s = 0; s < std::min(ours.size(), first.size()); ++s)
-                comparison.check(
-                    ours[s].skipped == first[s].skipped &&
-                        ours[s].steps_skipped == first[s].steps_skipped &&
-                        ours[s].loss_scale == first[s].loss_scale,
-                    [&] {
-                        const auto tell = [](const Snapshot& x) {
-                            return fmt::format("{}, {} skipped so far, loss scale {}",
-                                               x.skipped ? "skipped" : "taken", x.steps_skipped,
-                                               x.loss_scale);
-                        };
-                        return Discrepancy{.quantity = "decision, against rank 0",
-                                           .expected = tell(first[s]),
-                                           .seen = tell(ours[s]),
-                                           .rank = static_cast<int>(rank),
-                                           .action = ours[s].action,
-                                           .step = step_number(context.c, ours[s].action)};
-                    });
+                comparison.check(ours[s].skipped == first[s].skipped &&
+                                     ours[s].steps_skipped == first[s].steps_skipped &&
+                                     ours[s].loss_scale == first[s].loss_scale,
+                                 [&] {
+                                     const auto tell = [](const Snapshot& x) {
+                                         return fmt::format("{}, {} skipped so far, loss scale {}",
+                                                            x.skipped ? "skipped" : "taken",
+                                                            x.steps_skipped, x.loss_scale);
+                                     };
+                                     return Discrepancy{
+                                         .quantity = "decision, against rank 0",
+                                         .expected = tell(first[s]),
+                                         .seen = tell(ours[s]),
+                                         .rank = static_cast<int>(rank),
+                                         .action = ours[s].action,
+                                         .step = step_number(context.c, ours[s].action)};
+                                 });
         }
     return comparison.judgement("a single rank");
 }
@@ -68,8 +70,8 @@ Judgement atomic(const Context& context) {
             for (std::size_t s = 1; s < snapshots.size(); ++s) {
                 const Snapshot& before = snapshots[s - 1];
                 const Snapshot& after = snapshots[s];
-                const auto expected = std::ranges::find(context.expected, after.action,
-                                                        &Expected::action);
+                const auto expected =
+                    std::ranges::find(context.expected, after.action, &Expected::action);
                 if (expected == context.expected.end() || after.kind != ActionKind::step ||
                     !expected->skipped)
                     continue;
@@ -77,15 +79,15 @@ Judgement atomic(const Context& context) {
                                        std::size_t parameter, std::size_t begin) {
                     for (std::size_t i = 0; i < is.size(); ++i)
                         comparison.check(same_bits(was[i], is[i]), [&] {
-                            return Discrepancy{.quantity = fmt::format("{} after a skipped step",
-                                                                       quantity),
-                                               .expected = full(double{was[i]}),
-                                               .seen = full(double{is[i]}),
-                                               .rank = static_cast<int>(rank),
-                                               .action = after.action,
-                                               .step = step_number(c, after.action),
-                                               .parameter = c.parameters[parameter].name,
-                                               .element = static_cast<long long>(begin + i)};
+                            return Discrepancy{
+                                .quantity = fmt::format("{} after a skipped step", quantity),
+                                .expected = full(double{was[i]}),
+                                .seen = full(double{is[i]}),
+                                .rank = static_cast<int>(rank),
+                                .action = after.action,
+                                .step = step_number(c, after.action),
+                                .parameter = c.parameters[parameter].name,
+                                .element = static_cast<long long>(begin + i)};
                         });
                 };
                 for (std::size_t o = 0; o < after.owned.size(); ++o) {
@@ -112,33 +114,33 @@ Judgement atomic(const Context& context) {
 
 Judgement counts(const Context& context) {
     Comparison comparison;
-    for_each_snapshot(context, [&](const Segment&, int rank, const Snapshot& snapshot,
-                                   const Expected& expected) {
-        comparison.check(snapshot.steps_skipped == expected.steps_skipped, [&] {
-            return Discrepancy{.quantity = "steps skipped so far",
-                               .expected = fmt::format("{}", expected.steps_skipped),
-                               .seen = fmt::format("{}", snapshot.steps_skipped),
-                               .rank = rank,
-                               .action = snapshot.action,
-                               .step = step_number(context.c, snapshot.action)};
+    for_each_snapshot(
+        context, [&](const Segment&, int rank, const Snapshot& snapshot, const Expected& expected) {
+            comparison.check(snapshot.steps_skipped == expected.steps_skipped, [&] {
+                return Discrepancy{.quantity = "steps skipped so far",
+                                   .expected = fmt::format("{}", expected.steps_skipped),
+                                   .seen = fmt::format("{}", snapshot.steps_skipped),
+                                   .rank = rank,
+                                   .action = snapshot.action,
+                                   .step = step_number(context.c, snapshot.action)};
+            });
         });
-    });
     return comparison.judgement();
 }
 
 Judgement scale(const Context& context) {
     Comparison comparison;
-    for_each_snapshot(context, [&](const Segment&, int rank, const Snapshot& snapshot,
-                                   const Expected& expected) {
-        comparison.check(snapshot.loss_scale == expected.loss_scale, [&] {
-            return Discrepancy{.quantity = "loss scale",
-                               .expected = full(expected.loss_scale),
-                               .seen = full(snapshot.loss_scale),
-                               .rank = rank,
-                               .action = snapshot.action,
-                               .step = step_number(context.c, snapshot.action)};
+    for_each_snapshot(
+        context, [&](const Segment&, int rank, const Snapshot& snapshot, const Expected& expected) {
+            comparison.check(snapshot.loss_scale == expected.loss_scale, [&] {
+                return Discrepancy{.quantity = "loss scale",
+                                   .expected = full(expected.loss_scale),
+                                   .seen = full(snapshot.loss_scale),
+                                   .rank = rank,
+                                   .action = snapshot.action,
+                                   .step = step_number(context.c, snapshot.action)};
+            });
         });
-    });
     return comparison.judgement();
 }
 
@@ -149,15 +151,15 @@ constexpr std::string_view kSource = "docs/specification.md, Skip";
 std::vector<Clause> skip_clauses() {
     return {
         {"SKIP.DECISION",
-         "A step is skipped if and only if an element of the gradient is infinite or NaN on any rank "
-         "in any micro-step, in every precision.",
+         "A step is skipped if and only if an element of the gradient is infinite or NaN on any "
+         "rank in any micro-step, in every precision.",
          kSource, "FC18, FC19, FC20, SCALE", "", injects, decision},
-        {"SKIP.AGREEMENT", "All ranks skip together and keep the same count and loss scale.", kSource,
-         "FC19, SCALE", "not exercised: a single rank",
+        {"SKIP.AGREEMENT", "All ranks skip together and keep the same count and loss scale.",
+         kSource, "FC19, SCALE", "not exercised: a single rank",
          [](const Case& c) { return injects(c) && c.ranks > 1; }, agreement},
         {"SKIP.ATOMIC",
-         "A skipped step changes neither masters, moments and weights nor the step counter.", kSource,
-         "FC20", "not exercised: no step had to be skipped", injects, atomic},
+         "A skipped step changes neither masters, moments and weights nor the step counter.",
+         kSource, "FC20", "not exercised: no step had to be skipped", injects, atomic},
         {"SKIP.COUNT", "The count of skipped steps grows by one with each, and by nothing else.",
          kSource, "FC20, FC38", "", injects, counts},
         {"SCALE.SEQUENCE",

@@ -1,4 +1,5 @@
-// The transport itself: checked before any ZeRO case, since its faults are not the implementation's.
+// The transport itself: checked before any ZeRO case, since its faults are not the
+// implementation's.
 #include "suites/conformance/transport.h"
 
 #include "suites/conformance/comparison.h"
@@ -12,7 +13,9 @@ namespace {
 using collectives::Op;
 using collectives::Reduction;
 
-bool is_transport(const Case& c) { return c.transport.has_value(); }
+bool is_transport(const Case& c) {
+    return c.transport.has_value();
+}
 
 Judgement compare(const Context& context, bool (*wanted)(const TransportOperation&)) {
     const Case& c = context.c;
@@ -22,7 +25,8 @@ Judgement compare(const Context& context, bool (*wanted)(const TransportOperatio
         if (!wanted(operations[o])) continue;
         for (int rank = 0; rank < c.ranks; ++rank) {
             const auto expected = transport_output(operations[o], *c.transport, c.ranks, rank);
-            const auto& seen = context.evidence.transport[o].outputs[static_cast<std::size_t>(rank)];
+            const auto& seen =
+                context.evidence.transport[o].outputs[static_cast<std::size_t>(rank)];
             comparison.check(seen.size() == expected.size(), [&] {
                 return Discrepancy{.quantity = operations[o].name + ", elements",
                                    .expected = fmt::format("{}", expected.size()),
@@ -31,21 +35,24 @@ Judgement compare(const Context& context, bool (*wanted)(const TransportOperatio
             });
             for (std::size_t i = 0; i < std::min(seen.size(), expected.size()); ++i)
                 comparison.check(seen[i] == expected[i], [&] {
-                    return Discrepancy{
-                        .quantity = fmt::format("{} of {}", operations[o].name,
-                                                memory::name_of(c.transport->type)),
-                        .expected = full(expected[i]),
-                        .seen = full(seen[i]),
-                        .rank = rank,
-                        .element = static_cast<long long>(i)};
+                    return Discrepancy{.quantity = fmt::format("{} of {}", operations[o].name,
+                                                               memory::name_of(c.transport->type)),
+                                       .expected = full(expected[i]),
+                                       .seen = full(seen[i]),
+                                       .rank = rank,
+                                       .element = static_cast<long long>(i)};
                 });
         }
     }
     return comparison.judgement();
 }
 
-bool is_reduction(const TransportOperation& o) { return o.reduction != Reduction::none; }
-bool accumulates(const TransportOperation& o) { return o.input == TransportInput::accumulating; }
+bool is_reduction(const TransportOperation& o) {
+    return o.reduction != Reduction::none;
+}
+bool accumulates(const TransportOperation& o) {
+    return o.input == TransportInput::accumulating;
+}
 
 Judgement repeatable(const Context& context) {
     Comparison comparison;
@@ -75,8 +82,8 @@ std::vector<Clause> transport_clauses() {
              });
          }},
         {"TRANSPORT.PLACEMENT",
-         "Broadcast, all-gather, all-to-all, send and receive deliver each element unchanged to the "
-         "place that belongs to its rank.",
+         "Broadcast, all-gather, all-to-all, send and receive deliver each element unchanged to "
+         "the place that belongs to its rank.",
          kSource, "COLL, FC10, FC12", kOtherwise, is_transport,
          [](const Context& context) {
              return compare(context, [](const TransportOperation& o) { return !is_reduction(o); });

@@ -26,9 +26,8 @@ Judgement cast(const Context& context) {
             const float seen = where.snapshot.weights[where.slice.parameter][where.element];
             const float expected = rounded(where.slice.master[where.index], type);
             comparison.check(same_bits(seen, expected) || seen == expected, [&] {
-                Discrepancy d =
-                    at(c, where, "weight, the owner's master rounded to nearest even",
-                       full(double{expected}), full(double{seen}));
+                Discrepancy d = at(c, where, "weight, the owner's master rounded to nearest even",
+                                   full(double{expected}), full(double{seen}));
                 d.diagnosis = "weight and master have come apart";
                 return d;
             });
@@ -47,17 +46,16 @@ Judgement replicas(const Context& context) {
                     for (std::size_t e = 0; e < ours[s].weights[p].size(); ++e)
                         comparison.check(
                             same_bits(ours[s].weights[p][e], first[s].weights[p][e]), [&] {
-                                return Discrepancy{
-                                    .quantity = "weight, against that of rank 0",
-                                    .expected = full(double{first[s].weights[p][e]}),
-                                    .seen = full(double{ours[s].weights[p][e]}),
-                                    .rank = static_cast<int>(rank),
-                                    .owner = owner_of(segment, ours[s].action, p, e),
-                                    .action = ours[s].action,
-                                    .step = step_number(context.c, ours[s].action),
-                                    .parameter = context.c.parameters[p].name,
-                                    .element = static_cast<long long>(e),
-                                    .diagnosis = "replicas have drifted apart"};
+                                return Discrepancy{.quantity = "weight, against that of rank 0",
+                                                   .expected = full(double{first[s].weights[p][e]}),
+                                                   .seen = full(double{ours[s].weights[p][e]}),
+                                                   .rank = static_cast<int>(rank),
+                                                   .owner = owner_of(segment, ours[s].action, p, e),
+                                                   .action = ours[s].action,
+                                                   .step = step_number(context.c, ours[s].action),
+                                                   .parameter = context.c.parameters[p].name,
+                                                   .element = static_cast<long long>(e),
+                                                   .diagnosis = "replicas have drifted apart"};
                             });
         }
     return comparison.judgement("a single rank has no replicas");
@@ -106,47 +104,47 @@ Judgement fresh(const Context& context) {
 Judgement frozen(const Context& context) {
     const Case& c = context.c;
     Comparison comparison;
-    for_each_snapshot(context, [&](const Segment&, int rank, const Snapshot& snapshot,
-                                   const Expected&) {
-        for (std::size_t p = 0; p < snapshot.weights.size(); ++p)
-            for (std::size_t e = 0; !c.parameters[p].trainable && e < snapshot.weights[p].size();
-                 ++e) {
-                const auto expected = static_cast<float>(Gradients::initial_weight(c, p, e));
-                comparison.check(same_bits(snapshot.weights[p][e], expected), [&] {
-                    return Discrepancy{.quantity = "frozen weight",
-                                       .expected = full(double{expected}),
-                                       .seen = full(double{snapshot.weights[p][e]}),
-                                       .rank = rank,
-                                       .action = snapshot.action,
-                                       .step = step_number(c, snapshot.action),
-                                       .parameter = c.parameters[p].name,
-                                       .element = static_cast<long long>(e)};
-                });
-            }
-    });
+    for_each_snapshot(
+        context, [&](const Segment&, int rank, const Snapshot& snapshot, const Expected&) {
+            for (std::size_t p = 0; p < snapshot.weights.size(); ++p)
+                for (std::size_t e = 0;
+                     !c.parameters[p].trainable && e < snapshot.weights[p].size(); ++e) {
+                    const auto expected = static_cast<float>(Gradients::initial_weight(c, p, e));
+                    comparison.check(same_bits(snapshot.weights[p][e], expected), [&] {
+                        return Discrepancy{.quantity = "frozen weight",
+                                           .expected = full(double{expected}),
+                                           .seen = full(double{snapshot.weights[p][e]}),
+                                           .rank = rank,
+                                           .action = snapshot.action,
+                                           .step = step_number(c, snapshot.action),
+                                           .parameter = c.parameters[p].name,
+                                           .element = static_cast<long long>(e)};
+                    });
+                }
+        });
     return comparison.judgement();
 }
 
 Judgement initial(const Context& context) {
     const Case& c = context.c;
     Comparison comparison;
-    for_each_snapshot(context, [&](const Segment&, int rank, const Snapshot& snapshot,
-                                   const Expected&) {
-        if (snapshot.action != -1) return;
-        for (std::size_t p = 0; p < snapshot.weights.size(); ++p)
-            for (std::size_t e = 0; e < snapshot.weights[p].size(); ++e) {
-                const auto expected = static_cast<float>(Gradients::initial_weight(c, p, e));
-                comparison.check(same_bits(snapshot.weights[p][e], expected), [&] {
-                    return Discrepancy{.quantity = "weight before any training",
-                                       .expected = full(double{expected}),
-                                       .seen = full(double{snapshot.weights[p][e]}),
-                                       .rank = rank,
-                                       .action = -1,
-                                       .parameter = c.parameters[p].name,
-                                       .element = static_cast<long long>(e)};
-                });
-            }
-    });
+    for_each_snapshot(
+        context, [&](const Segment&, int rank, const Snapshot& snapshot, const Expected&) {
+            if (snapshot.action != -1) return;
+            for (std::size_t p = 0; p < snapshot.weights.size(); ++p)
+                for (std::size_t e = 0; e < snapshot.weights[p].size(); ++e) {
+                    const auto expected = static_cast<float>(Gradients::initial_weight(c, p, e));
+                    comparison.check(same_bits(snapshot.weights[p][e], expected), [&] {
+                        return Discrepancy{.quantity = "weight before any training",
+                                           .expected = full(double{expected}),
+                                           .seen = full(double{snapshot.weights[p][e]}),
+                                           .rank = rank,
+                                           .action = -1,
+                                           .parameter = c.parameters[p].name,
+                                           .element = static_cast<long long>(e)};
+                    });
+                }
+        });
     return comparison.judgement("no elements");
 }
 
@@ -155,13 +153,14 @@ Judgement initial(const Context& context) {
 std::vector<Clause> weight_clauses() {
     return {
         {"WEIGHT.INITIAL",
-         "Before any training each weight is the model's, on every rank, however it is partitioned.",
+         "Before any training each weight is the model's, on every rank, however it is "
+         "partitioned.",
          "docs/specification.md, Weights", "FC41, INIT", "not exercised: no elements", trains,
          initial},
         {"WEIGHT.CAST",
          "The weight is the master rounded to nearest even, after every step and after every load.",
-         "docs/specification.md, Adam", "FC22, FC21", "not exercised: no rank owns anything", trains,
-         cast},
+         "docs/specification.md, Adam", "FC22, FC21", "not exercised: no rank owns anything",
+         trains, cast},
         {"WEIGHT.REPLICAS", "All ranks see the same bits of every weight after every action.",
          "arXiv 1910.02054, section 5.1", "FC22, FC42, INIT", "not exercised: a single rank",
          [](const Case& c) { return trains(c) && (c.ranks > 1 || c.resume_ranks > 1); }, replicas},
@@ -172,7 +171,8 @@ std::vector<Clause> weight_clauses() {
          "not exercised: the model does not echo its weights",
          [](const Case& c) { return trains(c) && c.model == Model::echo; }, fresh},
         {"FROZEN.UNCHANGED", "The bits of a frozen parameter never change.",
-         "docs/specification.md, Frozen", "FC37, FRZ", "", [](const Case& c) {
+         "docs/specification.md, Frozen", "FC37, FRZ", "",
+         [](const Case& c) {
              for (const ParameterCase& parameter : c.parameters)
                  if (!parameter.trainable) return trains(c);
              return false;

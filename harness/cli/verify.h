@@ -1,0 +1,35 @@
+// zeroproof verify
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/selection.h"
+
+namespace zeroproof::harness {
+
+struct VerifyOptions {
+    std::string subject = "reference";
+    Selection selection;
+    std::vector<std::string> clauses;     // patterns; empty: all
+    std::vector<std::string> case_files;  // families beside the built-in ones
+    bool list = false;
+    std::string expect_file;
+    int timeout_seconds = 20;
+    std::optional<std::uint64_t> seed;
+    int jobs = 0;  // 0: one a processor
+    std::string json_file;
+    std::string junit_file;
+    std::string csv_file;
+    std::string markdown_file;
+    std::string progress = "auto";  // or always, never
+    bool stop_at_first_failure = false;
+    std::string command;  // as typed, for the record
+};
+
+// Returns the exit code. Throws suites::BadInput and Unwritable for what the user got wrong.
+int verify(const VerifyOptions& options);
+
+}  // namespace zeroproof::harness

@@ -1,0 +1,89 @@
+#include "harness/mutants/command.h"
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+#include <signal.h>
+
+#include <cstdio>
+
+#include "harness/writers/writer.h"
+#include "suites/conformance/json_reader.h"
+
+namespace zeroproof::harness {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kAllKilled = 0;
+constexpr int kSomeNot = 1;
+constexpr int kUsage = 2;
+constexpr int kFault = 5;
+
+bool matches(const Mutant& mutant, const std::string& glob) {
+    if (glob.empty()) return true;
+    for (const std::string* text : {&mutant.name, &mutant.fault_class, &mutant.killed_by})
+        if (fnmatch(glob.c_str(), text->c_str(), 0) == 0) return true;
+    return false;
+}
+
+std::vector<Mutant> chosen(const MutantOptions& options, const fs::path& source_tree) {
+    std::vector<fs::path> files(options.catalogues.begin(), options.catalogues.end());
+    if (files.empty()) files = committed_catalogues(source_tree);
+    std::vector<Mutant> mutants = read_catalogues(files, source_tree);
+    std::erase_if(mutants, [&](const Mutant& m) { return !matches(m, options.filter); });
+    if (mutants.empty())
+        throw suites::BadInput(
+            fmt::format("no mutant in {} catalogues matches '{}'", files.size(), options.filter));
+    return mutants;
+}
+
+int say(int code, const std::string& message) {
+    fmt::print(stderr, "zeroproof mutants: {}\n", message);
+    return code;
+}
+
+int run(const MutantOptions& options) {
+    const BuildTree build(ZEROPROOF_SOURCE_DIR, ZEROPROOF_BINARY_DIR);
+    const std::vector<Mutant> mutants = chosen(options, build.source_tree());
+    if (!options.json.empty()) check_writable(options.json);
+    MutantRunOptions run_options;
+    run_options.jobs = options.jobs;
+    run_options.timeout = options.timeout;
+    run_options.keep = options.keep;
+    if (options.keep) {
+        run_options.work_folder = fs::current_path() / "zeroproof-mutants";
+        fmt::print(stderr, "work folder: {}\n", run_options.work_folder.string());
+    }
+    run_options.progress = [](std::size_t done, std::size_t total, const MutantResult& result) {
+        fmt::print(stderr, "[{}/{}] {}: {}\n", done, total, name_of(result.outcome),
+                   result.mutant.name);
+    };
+    const auto began = Clock::now();
+    const std::vector<MutantResult> results = run_mutants(mutants, build, run_options);
+    const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
+    fmt::print("{}", to_terminal(results, seconds));
+    if (!options.json.empty()) write_whole(options.json, to_json(results, seconds));
+    for (const MutantResult& result : results)
+        if (result.outcome != MutantOutcome::killed) return kSomeNot;
+    return kAllKilled;
+}
+
+}  // namespace
+
+int mutants_command(const MutantOptions& options) {
+    try {
+        return run(options);
+    } catch (const suites::BadInput& error) {
+        return say(kUsage, error.what());
+    } catch (const Unwritable& error) {
+        return say(kUsage, error.what());
+    } catch (const Interrupted&) {
+        return say(128 + SIGINT, "interrupted; nothing that it started is left");
+    } catch (const std::exception& error) {
+        return say(kFault, error.what());
+    }
+}
+
+}  // namespace zeroproof::harness

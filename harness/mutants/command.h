@@ -1,0 +1,30 @@
+// What `zeroproof mutants` does.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "harness/mutants/run_mutants.h"
+
+namespace zeroproof::harness {
+
+struct MutantOptions {
+    std::vector<std::string> catalogues;  // files; empty for those of the source tree
+    std::string filter;                   // a glob on names, classes and clauses; empty for all
+    int jobs = 0;                         // 0: as many as there are processors
+    std::chrono::seconds timeout{20};
+    std::filesystem::path json;  // empty: none is written
+    bool keep = false;           // the work folder
+};
+
+// 0: all killed by the clause that names the fault; 1: some were not; 2: a catalogue is bad, or
+// nothing is left to do; 5: the build is not usable, or the unmodified reference does not conform.
+int mutants_command(const MutantOptions& options);
+
+// The views of the results. The score is what was killed by the named clause, of all.
+std::string to_json(const std::vector<MutantResult>& results, double seconds);
+std::string to_terminal(const std::vector<MutantResult>& results, double seconds);
+
+}  // namespace zeroproof::harness

@@ -1,0 +1,128 @@
+// Checkpoint files come from disks: nothing in them is to be trusted.
+#include "reference/checkpoint_file.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <fstream>
+#include <iterator>
+
+#include "reference/checkpoint.h"
+
+namespace zeroproof::reference {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CheckpointFiles : public testing::Test {
+  protected:
+    CheckpointFiles()
+        : folder_(fs::temp_directory_path() /
+                  ("zeroproof_checkpoint_file_test." + std::to_string(getpid()))),
+          path_(folder_ / "rank 3") {
+        fs::create_directories(folder_);
+    }
+    ~CheckpointFiles() override { fs::remove_all(folder_); }
+
+    static CheckpointFile example() {
+        CheckpointFile file;
+        file.rank = 3;
+        file.ranks = 12;
+        file.progress = {.steps_taken = 7, .steps_skipped = 2, .loss_scale = {128, 1, 2}};
+        file.slices = {{"a", 5, {1, -0.0f, INFINITY}, {4, 5, 6}, {7, 8, 9}},
+                       {"frozen one", 0, {0.5f}, {}, {}},
+                       {"", 1ull << 40, {}, {}, {}}};
+        return file;
+    }
+    std::string bytes() const {
+        std::ifstream stream(path_, std::ios::binary);
+        return {std::istreambuf_iterator<char>(stream), {}};
+    }
+    void put(const std::string& bytes) const { std::ofstream(path_, std::ios::binary) << bytes; }
+    // The message, or "" if the file is read.
+    std::string error() const {
+        try {
+            (void)read_file(path_);
+            return "";
+        } catch (const BadCheckpoint& error) {
+            return error.what();
+        }
+    }
+
+    fs::path folder_;
+    fs::path path_;
+};
+
+TEST_F(CheckpointFiles, RoundTripKeepsEveryFieldAndLeavesOneFile) {
+    const CheckpointFile wanted = example();
+    for (int round = 0; round < 2; ++round) write_file(wanted, path_);  // replaces the old one
+    const CheckpointFile read = read_file(path_);
+    EXPECT_EQ(read.rank, wanted.rank);
+    EXPECT_EQ(read.ranks, wanted.ranks);
+    EXPECT_EQ(read.progress.steps_taken, 7);
+    EXPECT_EQ(read.progress.steps_skipped, 2);
+    EXPECT_EQ(read.progress.loss_scale.value, 128);
+    EXPECT_EQ(read.progress.loss_scale.steps_since_overflow, 1);
+    EXPECT_EQ(read.progress.loss_scale.overflows_left, 2);
+    ASSERT_EQ(read.slices.size(), wanted.slices.size());
+    for (std::size_t i = 0; i < wanted.slices.size(); ++i) {
+        EXPECT_EQ(read.slices[i].parameter, wanted.slices[i].parameter);
+        EXPECT_EQ(read.slices[i].begin, wanted.slices[i].begin);
+        EXPECT_EQ(read.slices[i].master, wanted.slices[i].master);
+        EXPECT_EQ(read.slices[i].momentum, wanted.slices[i].momentum);
+        EXPECT_EQ(read.slices[i].variance, wanted.slices[i].variance);
+    }
+    EXPECT_TRUE(std::signbit(read.slices[0].master[1]));
+    EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);
+}
+
+TEST_F(CheckpointFiles, EveryTruncationIsAnErrorThatNamesTheFile) {
+    write_file(example(), path_);
+    const std::string whole = bytes();
+    for (std::size_t length = 0; length < whole.size(); ++length) {
+        put(whole.substr(0, length));
+        EXPECT_NE(error().find(path_.string()), std::string::npos) << length;
+    }
+    put(whole + '\0');
+    EXPECT_NE(error().find("beyond its end"), std::string::npos);
+}
+
+// A length of 2^60 must not be believed: that would be an allocation, or a read past the end.
+TEST_F(CheckpointFiles, AFlippedBitInAnyByteIsReadOrRefusedWithoutHarm) {
+    write_file(example(), path_);
+    const std::string whole = bytes();
+    std::size_t refused = 0;
+    for (std::size_t i = 0; i < 2 * whole.size(); ++i) {
+        std::string flipped = whole;
+        flipped[i / 2] = static_cast<char>(flipped[i / 2] ^ (i % 2 == 0 ? 0x01 : 0x80));
+        put(flipped);
+        const std::string message = error();
+        if (message.empty()) continue;
+        ++refused;
+        EXPECT_NE(message.find(path_.string()), std::string::npos);
+    }
+    EXPECT_GT(refused, 2u * 8u * 10u);  // of the magic number and ten lengths, at the least
+}
+
+TEST_F(CheckpointFiles, WrongMagicMissingFileAndUnequalMomentsAreNamed) {
+    EXPECT_NE(error().find("cannot be read"), std::string::npos);
+    put(std::string(100, 'x'));
+    EXPECT_NE(error().find("no checkpoint of this version"), std::string::npos);
+    CheckpointFile file = example();
+    file.slices[0].variance.pop_back();
+    write_file(file, path_);
+    EXPECT_NE(error().find("different lengths"), std::string::npos);
+}
+
+TEST_F(CheckpointFiles, WritingIntoNoFolderIsAnErrorThatNamesTheFile) {
+    try {
+        write_file(example(), folder_ / "no" / "such");
+        FAIL() << "written";
+    } catch (const BadCheckpoint& error) {
+        EXPECT_NE(std::string(error.what()).find("such"), std::string::npos);
+    }
+}
+
+}  // namespace
+}  // namespace zeroproof::reference
