@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fnmatch.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <cstdio>
 
@@ -53,7 +54,8 @@ int run(const MutantOptions& options) {
     run_options.timeout = options.timeout;
     run_options.keep = options.keep;
     if (options.keep) {
-        run_options.work_folder = fs::current_path() / "zeroproof-mutants";
+        run_options.work_folder =
+            fs::temp_directory_path() / fmt::format("zeroproof-mutants-{}", getpid());
         fmt::print(stderr, "work folder: {}\n", run_options.work_folder.string());
     }
     run_options.progress = [](std::size_t done, std::size_t total, const MutantResult& result) {
@@ -63,7 +65,7 @@ int run(const MutantOptions& options) {
     const auto began = Clock::now();
     const std::vector<MutantResult> results = run_mutants(mutants, build, run_options);
     const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
-    fmt::print("{}", to_terminal(results, seconds));
+    fmt::print("{}", to_terminal(results, seconds, options.filter.empty()));
     if (!options.json.empty()) write_whole(options.json, to_json(results, seconds));
     for (const MutantResult& result : results)
         if (result.outcome != MutantOutcome::killed) return kSomeNot;

@@ -23,8 +23,10 @@ struct MutantOptions {
 // nothing is left to do; 5: the build is not usable, or the unmodified reference does not conform.
 int mutants_command(const MutantOptions& options);
 
-// The views of the results. The score is what was killed by the named clause, of all.
+// The views of the results. The score is what was killed by the named clause, of all. Of a whole
+// catalogue, not of a filtered one, the text also has the clauses that no mutant is to be killed
+// by.
 std::string to_json(const std::vector<MutantResult>& results, double seconds);
-std::string to_terminal(const std::vector<MutantResult>& results, double seconds);
+std::string to_terminal(const std::vector<MutantResult>& results, double seconds, bool whole);
 
 }  // namespace zeroproof::harness

@@ -49,7 +49,7 @@ double score(const std::vector<MutantResult>& results) {
 
 }  // namespace
 
-std::string to_terminal(const std::vector<MutantResult>& results, double seconds) {
+std::string to_terminal(const std::vector<MutantResult>& results, double seconds, bool whole) {
     std::string text;
     std::map<std::string, std::pair<std::size_t, std::size_t>> classes;  // killed, all
     for (const MutantResult& result : results) {
@@ -74,8 +74,8 @@ std::string to_terminal(const std::vector<MutantResult>& results, double seconds
     text += '\n';
     for (const MutantOutcome outcome : kOutcomes)
         text += fmt::format("{:<18}{}\n", name_of(outcome), count(results, outcome));
-    if (const auto untested = untested_clauses(results); !untested.empty())
-        text += fmt::format("clauses without a mutant here: {}\n", fmt::join(untested, ", "));
+    if (const auto untested = untested_clauses(results); whole && !untested.empty())
+        text += fmt::format("clauses without a mutant: {}\n", fmt::join(untested, ", "));
     text +=
         fmt::format("score {:.1f} % = killed by the named clause / all, {} mutants in {:.1f} s\n",
                     100 * score(results), results.size(), seconds);

@@ -56,12 +56,9 @@ std::string first_errors(const fs::path& output) {
 
 std::string tell(const ChildEnd& end) {
     switch (end.how) {
-        case ChildEnd::How::timed_out:
-            return "the watchdog ended it";
-        case ChildEnd::How::signalled:
-            return fmt::format("ended by signal {}", end.code);
-        case ChildEnd::How::exited:
-            break;
+        case ChildEnd::How::timed_out: return "the watchdog ended it";
+        case ChildEnd::How::signalled: return fmt::format("ended by signal {}", end.code);
+        case ChildEnd::How::exited: break;
     }
     return fmt::format("ended with exit code {}", end.code);
 }
