@@ -38,8 +38,7 @@ class AdversarialWork : public Work {
 
     ~AdversarialWork() override {
         // A rank that ends by an exception waits for nothing more, which is no race.
-        if (request_.in_flight() && std::uncaught_exceptions() == 0)
-            note(RaceKind::not_awaited, 0);
+        if (request_.in_flight() && std::uncaught_exceptions() == 0) note(RaceKind::not_awaited, 0);
     }
 
     void wait() override {

@@ -26,10 +26,11 @@ struct Race {
     std::size_t element;    // the first touched
 };
 
-// From start to wait the output is full of poison: results arrive in the order of the waits, never
-// earlier. The operation itself works on private copies, so that it makes progress meanwhile.
-// Ranks are delayed at random points, from `seed`. Buffers must stay mapped until their requests
-// end, even if freed: use a space that quarantines. `races` outlives the communicator.
+// From start to wait the output is full of poison. The operation works on private copies, which the
+// wait moves to the output: outputs appear only at the wait, in the order of the waits, whenever
+// and in whatever order the operations themselves complete. Ranks are delayed at random points,
+// from `seed`. Buffers must stay mapped until their requests end, even if freed: use a space that
+// quarantines. `races` outlives the communicator.
 class AdversarialCommunicator : public Communicator {
   public:
     AdversarialCommunicator(std::unique_ptr<Communicator> inner, std::uint64_t seed,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <functional>
+#include <limits>
 
 namespace zeroproof::collectives {
 
@@ -68,6 +69,10 @@ void check(const Operation& operation, int rank, int size) {
     const bool has_peer = operation.op == Op::broadcast || operation.op == Op::reduce ||
                           operation.op == Op::send || operation.op == Op::receive;
     if (has_peer && (operation.peer < 0 || operation.peer >= size)) reject("no such peer");
+    // Neither the products below nor the size of any rank's memory may wrap around.
+    const std::size_t most =
+        std::numeric_limits<std::size_t>::max() / memory::size_of(operation.type) / n;
+    if (in > most || out > most) reject("its counts are too large");
     bool counts_fit = false;
     switch (operation.op) {
         case Op::broadcast:
@@ -82,9 +87,11 @@ void check(const Operation& operation, int rank, int size) {
     if (!counts_fit) reject("its counts do not fit each other");
     if (reduces(operation.op) != (operation.reduction != Reduction::none))
         reject("a reduction is for reduce, all_reduce and reduce_scatter, and needed there");
-    if ((in > 0 && operation.input == nullptr) || (out > 0 && operation.output == nullptr))
+    const bool reads_input = operation.op != Op::broadcast || rank == operation.peer;
+    const std::size_t read_bytes = reads_input ? operation.in_bytes() : 0;
+    if ((read_bytes > 0 && operation.input == nullptr) || (out > 0 && operation.output == nullptr))
         reject("no memory is given");
-    if (overlap(operation.input, operation.in_bytes(), operation.output, operation.out_bytes()) &&
+    if (overlap(operation.input, read_bytes, operation.output, operation.out_bytes()) &&
         operation.output != in_place_output(operation, rank))
         reject("input and output overlap other than in place");
 }
@@ -96,6 +103,7 @@ Request Communicator::all_reduce(const std::byte* input, std::byte* output, std:
 
 Request Communicator::reduce_scatter(const std::byte* input, std::byte* output, std::size_t count,
                                      DType type, Reduction reduction) {
+    // Where this wraps around, `count` itself is too large and is rejected.
     const std::size_t all = count * static_cast<std::size_t>(size());
     return start({Op::reduce_scatter, type, reduction, input, output, all, count, -1});
 }

@@ -37,14 +37,16 @@ std::string_view name_of(Op op);
 std::string_view name_of(Reduction reduction);
 
 // One rank's part of an operation over a group of N ranks. Elements counted as they lie in memory:
-//   broadcast       in = out = count            input is read on the root alone; may be the output
+//   broadcast       in = out = count            input is read on the root alone, elsewhere it may
+//                                               be null; it may be the output
 //   reduce          in = count, out = count on the root, 0 elsewhere
 //   all_reduce      in = out = count            in place: output == input
 //   reduce_scatter  in = N * count, out = count in place: output == input + rank * count
 //   all_gather      in = count, out = N * count in place: input == output + rank * count
 //   all_to_all      in = out = N * count        block i of the input goes to rank i
 //   send, receive   in = count / out = count    `peer` is the other rank
-// Addresses need no alignment. Input and output overlap in no other way than given.
+// Addresses need no alignment. The N blocks of `count` elements together are fewer bytes than a
+// size_t can count. Input and output overlap in no other way than given.
 struct Operation {
     Op op = Op::all_reduce;
     DType type = DType::fp32;

@@ -30,6 +30,7 @@ TEST(Check, AcceptsWhatTheTableOfOperationsLists) {
     const Operation accepted[] = {
         {Op::broadcast, kF32, kNone, a, b, 3, 3, 0},
         {Op::broadcast, kF32, kNone, a, a, 3, 3, 2},
+        {Op::broadcast, kF32, kNone, nullptr, b, 3, 3, 0},  // read on the root alone
         {Op::reduce, kF32, kSum, a, b, 3, 3, 1},
         {Op::reduce, kF32, kSum, a, a, 3, 3, 1},
         {Op::reduce, kF32, kSum, a, nullptr, 3, 0, 0},
@@ -69,6 +70,8 @@ TEST(Check, RejectsTheRestSayingWhy) {
         {{Op::all_gather, kF32, kSum, a, b, 2, 6, -1}, "a reduction is for"},
         {{Op::all_reduce, kF32, kSum, nullptr, b, 3, 3, -1}, "no memory"},
         {{Op::all_gather, kF32, kNone, a, nullptr, 2, 6, -1}, "no memory"},
+        {{Op::broadcast, kF32, kNone, nullptr, b, 3, 3, 1}, "no memory"},  // on the root
+        {{Op::broadcast, kF32, kNone, a, nullptr, 3, 3, 0}, "no memory"},
         {{Op::all_reduce, kF32, kSum, a, a + 4, 3, 3, -1}, "overlap"},
         {{Op::reduce_scatter, kF32, kSum, a, a, 6, 2, -1}, "overlap"},
         {{Op::reduce_scatter, kF32, kSum, a, a + 16, 6, 2, -1}, "overlap"},
@@ -79,6 +82,21 @@ TEST(Check, RejectsTheRestSayingWhy) {
         const std::string why = why_rejected(c.operation, 1, 3);
         EXPECT_NE(why.find("rank 1 of 3: " + describe(c.operation)), std::string::npos) << why;
         EXPECT_NE(why.find(c.why), std::string::npos) << why;
+    }
+}
+
+// Over 4 ranks, 2^62 elements of one rank are 0 in all, and 2^60 fp32 of each are 0 bytes.
+TEST(Check, RejectsCountsWhoseProductsWrapAround) {
+    for (const std::size_t count : {std::size_t{1} << 62, std::size_t{1} << 60}) {
+        const std::size_t all = 4 * count;
+        for (const Operation& operation :
+             {Operation{Op::reduce_scatter, kF32, kSum, a, b, all, count, -1},
+              Operation{Op::all_gather, kF32, kNone, a, b, count, all, -1},
+              Operation{Op::all_to_all, kF32, kNone, a, b, all + count, all + count, -1},
+              Operation{Op::all_reduce, kF32, kSum, a, a, count, count, -1},
+              Operation{Op::send, kF32, kNone, a, nullptr, count, 0, 0}})
+            EXPECT_NE(why_rejected(operation, 1, 4).find("too large"), std::string::npos)
+                << describe(operation);
     }
 }
 

@@ -1,7 +1,5 @@
 #include "collectives/record.h"
 
-#include <algorithm>
-
 namespace zeroproof::collectives {
 
 std::string_view name_of(Traffic traffic) {

@@ -39,8 +39,8 @@ struct CollectiveRecord {
 // all-to-all, 2 P for all-reduce, and 0 in a group of one (ZeRO paper, section 7).
 std::size_t nominal_elements(const CollectiveRecord& record);
 
-// Elements that leave a rank, times N, so that they are exact as an integer: N - 1 parts in N of the
-// nominal ones, and all of those of a send.
+// Elements that leave a rank, times N, so that they are exact as an integer: N - 1 parts in N of
+// the nominal ones, and all of those of a send.
 std::size_t sent_elements_times_ranks(const CollectiveRecord& record);
 
 }  // namespace zeroproof::collectives

@@ -32,10 +32,9 @@ int volumes_per_step(int stage, int micro_steps) {
 
 }  // namespace
 
-Measurement measure(const Case& c, const suites::Declaration& declaration,
-                    const suites::Evidence& evidence) {
+Measurement measure(const Case& c, const suites::Evidence& evidence) {
     const memory::StateBytes bytes = memory::state_bytes(suites::weight_type(c.precision));
-    const memory::Counts counts = suites::counts_of(c, declaration, c.stage, c.ranks);
+    const memory::Counts counts = suites::counts_of(c, c.stage, c.ranks);
     Measurement m;
     m.c = &c;
     m.phi = c.trainable_elements();

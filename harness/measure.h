@@ -6,7 +6,6 @@
 namespace zeroproof::harness {
 
 // Of a case that takes at least one step.
-Measurement measure(const Case& c, const suites::Declaration& declaration,
-                    const suites::Evidence& evidence);
+Measurement measure(const Case& c, const suites::Evidence& evidence);
 
 }  // namespace zeroproof::harness

@@ -48,7 +48,11 @@ int exit_code(const Record& record) {
         return result.status != suites::RunStatus::environment;
     });
     if (ran == 0) return record.cases.empty() ? 3 : 4;
-    if (record.count(Verdict::environment) > 0) return 4;
+    // A run that broke off, and of which no clause that was asked for tells.
+    const bool broke_off = std::ranges::any_of(record.cases, [](const CaseResult& result) {
+        return result.status == suites::RunStatus::failed;
+    });
+    if (broke_off || record.count(Verdict::environment) > 0) return 4;
     return record.never_exercised().empty() ? 0 : 3;
 }
 

@@ -48,8 +48,9 @@ struct Measurement {
 
 struct Record {
     std::string subject;
-    std::string command;  // as typed
-    std::string started;  // UTC, ISO 8601
+    std::string command;        // as typed
+    std::string rerun_options;  // what a single case needs to be run again, beside its id
+    std::string started;        // UTC, ISO 8601
     double seconds = 0;
     int jobs = 1;
     std::uint64_t seed = 1;

@@ -16,9 +16,9 @@ struct RunOptions {
     // Only these clauses; empty for all that apply.
     std::vector<const suites::Clause*> clauses;
     bool stop_at_first_failure = false;
-    // Called when a rank computes without end: it can be neither ended nor waited for. Says so and
-    // ends the process.
-    std::function<void(const std::string& message)> stuck;
+    // Called when a rank computes without end: it can be neither ended nor waited for. The record
+    // holds all that is finished, and the case as a failure. Ends the process.
+    std::function<void(const Record& record)> stuck;
     // Called after each case, from any thread, one call at a time.
     std::function<void(std::size_t done, std::size_t total, std::size_t failures)> progress;
 };

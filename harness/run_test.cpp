@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
 #include "harness/subjects/reference_subject.h"
 #include "suites/conformance/family.h"
 
@@ -115,6 +119,33 @@ TEST_F(Run, StopsAtTheFirstFailure) {
     options_.jobs = 1;
     options_.stop_at_first_failure = true;
     EXPECT_EQ(go().cases.size(), 1u);
+}
+
+// What is finished is kept, and the endless case fails.
+TEST_F(Run, ARankThatComputesWithoutEndEndsTheRunWithWhatThereIs) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    subject_.script = [](const Case& c, suites::Evidence&) {
+        while (c.id == "f/stage=2,ranks=2") std::this_thread::sleep_for(std::chrono::seconds(1));
+        return false;
+    };
+    options_.jobs = 1;
+    options_.timeout = std::chrono::milliseconds(100);
+    options_.stuck = [](const Record& record) {
+        for (const CaseResult& result : record.cases)
+            std::fprintf(stderr, "%s: %s\n", result.c->id.c_str(), result.message.c_str());
+        std::_Exit(exit_code(record));
+    };
+    EXPECT_EXIT(go(), testing::ExitedWithCode(1),
+                "f/stage=2,ranks=1: \nf/stage=2,ranks=2: a rank computes without end");
+}
+
+TEST_F(Run, ABrokenOffRunIsNoConformance) {
+    subject_.script = [](const Case& c, suites::Evidence& evidence) {
+        evidence.status = suites::RunStatus::failed;
+        return c.id == "f/stage=2,ranks=2";
+    };
+    options_.clauses = {suites::find_clause("GRADIENT.MEAN")};
+    EXPECT_EQ(exit_code(go()), 4);
 }
 
 TEST_F(Run, AFaultOfTheHarnessIsNoVerdict) {

@@ -20,17 +20,23 @@ std::vector<const Case*> select_cases(const std::vector<Case>& cases, const Sele
     const auto wanted = [](const auto& values, const auto& value) {
         return values.empty() || std::ranges::count(values, value) > 0;
     };
+    // An id stands for itself alone, whatever else it is a part of and whatever it holds.
+    std::vector<std::string> ids;
+    std::vector<std::string> patterns;
+    for (const std::string& filter : selection.filters)
+        (std::ranges::count(cases, filter, &Case::id) > 0 ? ids : patterns).push_back(filter);
+    const auto passes_filter = [&](const Case& c) {
+        return selection.filters.empty() || std::ranges::count(ids, c.id) > 0 ||
+               std::ranges::any_of(patterns, [&](const std::string& pattern) {
+                   return matches_pattern(pattern, c.id);
+               });
+    };
     std::vector<const Case*> chosen;
     for (const Case& c : cases) {
         // A test of the transport has no stage: it is left out when stages are asked for.
         if (!selection.stages.empty() && (c.transport || !wanted(selection.stages, c.stage)))
             continue;
-        if (!wanted(selection.ranks, c.ranks)) continue;
-        const bool matches = selection.filters.empty() ||
-                             std::ranges::any_of(selection.filters, [&](const std::string& filter) {
-                                 return matches_pattern(filter, c.id);
-                             });
-        if (matches) chosen.push_back(&c);
+        if (wanted(selection.ranks, c.ranks) && passes_filter(c)) chosen.push_back(&c);
     }
     return chosen;
 }

@@ -23,7 +23,8 @@ class BucketTracker {
 
     // Starts a backward pass.
     void reset();
-    // Backward has passed `unit`. Returns the buckets that this completes, the last first.
+    // Backward has passed `unit`. Returns the buckets that this completes: within one flat range
+    // the last first, and the ranges in their order.
     std::vector<BucketId> visit(std::size_t unit);
     // Buckets of which no unit uses any element.
     const std::vector<BucketId>& never_used() const { return never_used_; }

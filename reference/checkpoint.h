@@ -8,19 +8,22 @@
 
 namespace zeroproof::reference {
 
-// A checkpoint that is missing, damaged, or of another model. Names the file.
+// A checkpoint that is missing, damaged, or of another model. Names the file, or the files where
+// none of them alone is at fault.
 class BadCheckpoint : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
 };
 
-// Each file says what it holds: for each slice that its rank owns, the parameter's name, the first
-// element, and master, momentum and variance; steps taken and skipped, and the loss scale. Rank 0
-// adds the frozen parameters. The folder exists; files appear whole, under their final names.
-// Collective: returns once every rank has written.
+// Each file says what it holds: for each slice that its rank owns, the parameter's name and number
+// of elements, the first element, and master, momentum and variance; steps taken and skipped, and
+// the loss scale. Rank 0 adds the frozen parameters. The folder exists; files appear whole, under
+// their final names. Collective: returns once every rank has written.
 void save_checkpoint(Stage& stage, const Model& model, const std::filesystem::path& folder);
 
-// Every rank reads all files and takes what overlaps with what it owns. Collective.
+// Every rank reads and checks all files, so that all ranks judge alike, and then takes what
+// overlaps with what it owns. Throws BadCheckpoint before anything of the stage is changed.
+// Collective.
 void load_checkpoint(Stage& stage, const Model& model, const std::filesystem::path& folder);
 
 }  // namespace zeroproof::reference

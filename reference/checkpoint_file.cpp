@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <limits>
 
 #include "reference/checkpoint.h"
 
@@ -15,7 +17,11 @@ static_assert(std::endian::native == std::endian::little, "files are little-endi
 
 namespace {
 
-constexpr std::uint64_t kMagic = 0x31304B4350505AULL;  // "ZPPCK01"
+constexpr std::uint64_t kMagic = 0x32304B4350505AULL;  // "ZPPCK02"
+
+// Adam computes with the step as a double, in which whole numbers are exact up to here. It is also
+// far from where a counter would overflow.
+constexpr std::int64_t kMostSteps = std::int64_t{1} << 53;
 
 class Writer {
   public:
@@ -84,6 +90,32 @@ class Reader {
     std::size_t at_ = 0;
 };
 
+void require_in_range(const CheckpointFile& file, const Reader& reader) {
+    if (file.ranks < 1 || file.rank >= file.ranks)
+        reader.fail(fmt::format("says that it is rank {} of {}", file.rank, file.ranks));
+    const Progress& progress = file.progress;
+    for (const std::int64_t steps : {progress.steps_taken, progress.steps_skipped})
+        if (steps < 0 || steps > kMostSteps)
+            reader.fail(fmt::format("has a count of {} steps", steps));
+    const LossScale::State& scale = progress.loss_scale;
+    if (!std::isfinite(scale.value) || scale.value <= 0)
+        reader.fail(fmt::format("has a loss scale of {}", scale.value));
+    // The next step adds 1 to the counter.
+    if (scale.steps_since_overflow < 0 ||
+        scale.steps_since_overflow == std::numeric_limits<int>::max() || scale.overflows_left < 0)
+        reader.fail(fmt::format("has loss scale counters of {} and {}", scale.steps_since_overflow,
+                                scale.overflows_left));
+}
+
+void require_in_range(const SavedSlice& slice, const Reader& reader) {
+    if (slice.momentum.size() != slice.variance.size() ||
+        (!slice.momentum.empty() && slice.momentum.size() != slice.master.size()))
+        reader.fail("has moments and masters of different lengths");
+    if (slice.begin > slice.parameter_elements ||
+        slice.master.size() > slice.parameter_elements - slice.begin)
+        reader.fail(fmt::format("has elements of '{}' beyond its end", slice.parameter));
+}
+
 }  // namespace
 
 void write_file(const CheckpointFile& file, const std::filesystem::path& path) {
@@ -99,6 +131,7 @@ void write_file(const CheckpointFile& file, const std::filesystem::path& path) {
     writer.scalar(std::uint64_t{file.slices.size()});
     for (const SavedSlice& slice : file.slices) {
         writer.text(slice.parameter);
+        writer.scalar(slice.parameter_elements);
         writer.scalar(slice.begin);
         writer.floats(slice.master);
         writer.floats(slice.momentum);
@@ -130,17 +163,17 @@ CheckpointFile read_file(const std::filesystem::path& path) {
     file.progress.loss_scale.value = reader.scalar<float>();
     file.progress.loss_scale.steps_since_overflow = reader.scalar<std::int32_t>();
     file.progress.loss_scale.overflows_left = reader.scalar<std::int32_t>();
+    require_in_range(file, reader);
     const std::uint64_t slices = reader.length(1);
     for (std::uint64_t i = 0; i < slices; ++i) {
         SavedSlice slice;
         slice.parameter = reader.text();
+        slice.parameter_elements = reader.scalar<std::uint64_t>();
         slice.begin = reader.scalar<std::uint64_t>();
         slice.master = reader.floats();
         slice.momentum = reader.floats();
         slice.variance = reader.floats();
-        if (slice.momentum.size() != slice.variance.size() ||
-            (!slice.momentum.empty() && slice.momentum.size() != slice.master.size()))
-            reader.fail("has moments and masters of different lengths");
+        require_in_range(slice, reader);
         file.slices.push_back(std::move(slice));
     }
     reader.expect_end();

@@ -12,6 +12,7 @@ namespace zeroproof::reference {
 
 struct SavedSlice {
     std::string parameter;
+    std::uint64_t parameter_elements = 0;  // of the whole parameter, by which it is recognised
     std::uint64_t begin = 0;
     std::vector<float> master;
     // Empty for a frozen parameter, otherwise as long as master:
@@ -28,7 +29,8 @@ struct CheckpointFile {
 
 // Written beside its name and renamed, so that no reader sees half of it.
 void write_file(const CheckpointFile& file, const std::filesystem::path& path);
-// Trusts nothing it reads. Throws BadCheckpoint, naming the file and what is wrong.
+// Trusts nothing it reads: ranks, progress and slices are in range. Throws BadCheckpoint, naming
+// the file and what is wrong.
 CheckpointFile read_file(const std::filesystem::path& path);
 
 }  // namespace zeroproof::reference

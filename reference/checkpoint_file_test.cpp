@@ -6,7 +6,9 @@
 
 #include <cmath>
 #include <fstream>
+#include <functional>
 #include <iterator>
+#include <limits>
 
 #include "reference/checkpoint.h"
 
@@ -30,9 +32,9 @@ class CheckpointFiles : public testing::Test {
         file.rank = 3;
         file.ranks = 12;
         file.progress = {.steps_taken = 7, .steps_skipped = 2, .loss_scale = {128, 1, 2}};
-        file.slices = {{"a", 5, {1, -0.0f, INFINITY}, {4, 5, 6}, {7, 8, 9}},
-                       {"frozen one", 0, {0.5f}, {}, {}},
-                       {"", 1ull << 40, {}, {}, {}}};
+        file.slices = {{"a", 8, 5, {1, -0.0f, INFINITY}, {4, 5, 6}, {7, 8, 9}},
+                       {"frozen one", 2, 0, {0.5f}, {}, {}},
+                       {"", 1ull << 40, 1ull << 40, {}, {}, {}}};
         return file;
     }
     std::string bytes() const {
@@ -68,6 +70,7 @@ TEST_F(CheckpointFiles, RoundTripKeepsEveryFieldAndLeavesOneFile) {
     ASSERT_EQ(read.slices.size(), wanted.slices.size());
     for (std::size_t i = 0; i < wanted.slices.size(); ++i) {
         EXPECT_EQ(read.slices[i].parameter, wanted.slices[i].parameter);
+        EXPECT_EQ(read.slices[i].parameter_elements, wanted.slices[i].parameter_elements);
         EXPECT_EQ(read.slices[i].begin, wanted.slices[i].begin);
         EXPECT_EQ(read.slices[i].master, wanted.slices[i].master);
         EXPECT_EQ(read.slices[i].momentum, wanted.slices[i].momentum);
@@ -113,6 +116,39 @@ TEST_F(CheckpointFiles, WrongMagicMissingFileAndUnequalMomentsAreNamed) {
     file.slices[0].variance.pop_back();
     write_file(file, path_);
     EXPECT_NE(error().find("different lengths"), std::string::npos);
+}
+
+TEST_F(CheckpointFiles, WhatIsOutOfRangeIsRefusedAndNamed) {
+    constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+    const struct {
+        std::string named;
+        std::function<void(CheckpointFile&)> spoil;
+    } rows[] = {
+        {"rank 3 of 0", [](CheckpointFile& f) { f.ranks = 0; }},
+        {"rank 3 of 3", [](CheckpointFile& f) { f.ranks = 3; }},
+        {"-1 steps", [](CheckpointFile& f) { f.progress.steps_taken = -1; }},
+        {"7 steps", [](CheckpointFile& f) { f.progress.steps_taken = kMost; }},
+        {"-2 steps", [](CheckpointFile& f) { f.progress.steps_skipped = -2; }},
+        {"7 steps", [](CheckpointFile& f) { f.progress.steps_skipped = kMost; }},
+        {"scale of 0", [](CheckpointFile& f) { f.progress.loss_scale.value = 0; }},
+        {"scale of -1", [](CheckpointFile& f) { f.progress.loss_scale.value = -1; }},
+        {"scale of inf", [](CheckpointFile& f) { f.progress.loss_scale.value = INFINITY; }},
+        {"scale of nan", [](CheckpointFile& f) { f.progress.loss_scale.value = NAN; }},
+        {"-1 and 2", [](CheckpointFile& f) { f.progress.loss_scale.steps_since_overflow = -1; }},
+        {"7 and 2",
+         [](CheckpointFile& f) { f.progress.loss_scale.steps_since_overflow = 2147483647; }},
+        {"1 and -1", [](CheckpointFile& f) { f.progress.loss_scale.overflows_left = -1; }},
+        {"'a' beyond", [](CheckpointFile& f) { f.slices[0].begin = 6; }},
+        {"'a' beyond", [](CheckpointFile& f) { f.slices[0].begin = ~std::uint64_t{0}; }},
+        {"'a' beyond", [](CheckpointFile& f) { f.slices[0].parameter_elements = 7; }},
+    };
+    for (const auto& [named, spoil] : rows) {
+        CheckpointFile file = example();
+        spoil(file);
+        write_file(file, path_);
+        EXPECT_NE(error().find(named), std::string::npos) << named << " is not in: " << error();
+        EXPECT_NE(error().find(path_.string()), std::string::npos);
+    }
 }
 
 TEST_F(CheckpointFiles, WritingIntoNoFolderIsAnErrorThatNamesTheFile) {

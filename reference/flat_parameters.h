@@ -8,6 +8,13 @@
 // In each bucket rank r owns the r-th of N equal parts, so that one reduce-scatter of the bucket
 // brings every rank just what it owns, and one all-gather brings it back. The parts that a rank
 // owns, laid end to end, are its shard.
+//
+// The paper (section 5.1) gives each rank one contiguous N-th of all elements. Here ownership is
+// interleaved by bucket. Backward fills a bucket with neighbouring elements; divided as in the
+// paper they would belong to one rank or a few, and how many would depend on the place.
+// Interleaved, one reduce-scatter of one bucket brings each rank just what it owns, and all buckets
+// are of one size. Each rank owns as many elements as in the paper, so memory and traffic are the
+// same.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 #include "reference/kernels.h"
 
-#include <cstring>
 #include <stdexcept>
+#include <type_traits>
 
 namespace zeroproof::reference {
 

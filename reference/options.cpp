@@ -2,9 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <set>
 
 namespace zeroproof::reference {
+
+namespace {
+
+// Buckets are rounded up to a multiple of the ranks, which must not wrap around to 0.
+constexpr std::size_t kMostBucketElements = std::numeric_limits<std::size_t>::max() / 2;
+
+}  // namespace
 
 DType weight_type(Precision precision) {
     switch (precision) {
@@ -24,6 +32,9 @@ void check(const Options& options, const Model& model) {
     require(options.micro_steps >= 1,
             fmt::format("{} micro-steps: at least 1", options.micro_steps));
     require(options.bucket_elements >= 1, "a bucket of 0 elements: at least 1");
+    require(options.bucket_elements <= kMostBucketElements,
+            fmt::format("a bucket of {} elements: at most {}", options.bucket_elements,
+                        kMostBucketElements));
     require(options.clip_norm >= 0, fmt::format("clip norm {} is negative", options.clip_norm));
 
     const LossScaleOptions& scale = options.loss_scale;

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 
 namespace zeroproof::reference {
 namespace {
@@ -31,6 +32,10 @@ TEST(Options, EveryMistakeIsUnsupportedAndNamed) {
         {"stage -1", [](Options& o, Described&) { o.stage = -1; }},
         {"0 micro-steps", [](Options& o, Described&) { o.micro_steps = 0; }},
         {"bucket of 0", [](Options& o, Described&) { o.bucket_elements = 0; }},
+        {"bucket of 18446744073709551615",
+         [](Options& o, Described&) {
+             o.bucket_elements = std::numeric_limits<std::size_t>::max();
+         }},
         {"clip norm -1", [](Options& o, Described&) { o.clip_norm = -1; }},
         {"clip norm", [](Options& o, Described&) { o.clip_norm = std::nan(""); }},
         {"loss scale", [](Options& o, Described&) { o.loss_scale.minimum = 0; }},

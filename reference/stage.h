@@ -47,6 +47,7 @@ struct Progress {
     std::int64_t steps_taken = 0;
     std::int64_t steps_skipped = 0;
     LossScale::State loss_scale;
+    friend bool operator==(const Progress&, const Progress&) = default;
 };
 
 // ZeRO paper, section 5. Units are named by their place in Model::units().

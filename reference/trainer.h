@@ -14,6 +14,9 @@ class Trainer {
   public:
     // Throws Unsupported before anything is allocated or sent.
     Trainer(Model& model, const Options& options, Channels channels, memory::Space& space);
+    // The stage refers to this trainer's options, so a trainer stays where it was made.
+    Trainer(const Trainer&) = delete;
+    Trainer& operator=(const Trainer&) = delete;
 
     void forward();
     // The gradient of the micro-step, accumulated. The first of a window starts from zero.

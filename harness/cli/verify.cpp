@@ -73,7 +73,8 @@ class ProgressLine {
     std::chrono::steady_clock::time_point last_{};
 };
 
-void write_reports(const VerifyOptions& options, const Record& record) {
+void report(const VerifyOptions& options, const Record& record) {
+    fmt::print("{}", to_terminal(record, isatty(STDOUT_FILENO) != 0));
     if (!options.json_file.empty()) write_whole(options.json_file, to_json(record));
     if (!options.junit_file.empty()) write_whole(options.junit_file, to_junit(record));
     if (!options.csv_file.empty()) write_whole(options.csv_file, to_csv(record));
@@ -93,6 +94,10 @@ int verify(const VerifyOptions& options) {
             "'zeroproof verify --list' shows them all");
     if (options.list) return list(chosen, clauses);
 
+    if (options.stop_at_first_failure && !options.expect_file.empty())
+        throw suites::BadInput(
+            "--stop-at-first-failure and --expect exclude each other: expected "
+            "failures need the whole run");
     std::vector<Expectation> expectations;
     if (!options.expect_file.empty()) expectations = read_expectations(options.expect_file);
     for (const std::string& file :
@@ -102,6 +107,8 @@ int verify(const VerifyOptions& options) {
     Record record;
     record.subject = options.subject;
     record.command = options.command;
+    for (const std::string& file : options.case_files) record.rerun_options += " --cases " + file;
+    if (options.seed) record.rerun_options += fmt::format(" --seed {}", *options.seed);
     record.started = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
     record.seed = options.seed.value_or(Case{}.seed);
     record.jobs = options.jobs > 0
@@ -114,10 +121,10 @@ int verify(const VerifyOptions& options) {
         run_options.timeout = std::chrono::seconds(options.timeout_seconds);
         run_options.clauses = clauses;
         run_options.stop_at_first_failure = options.stop_at_first_failure;
-        run_options.stuck = [](const std::string& message) {
-            fmt::print(stderr, "zeroproof: {}\n", message);
+        run_options.stuck = [&](const Record& unfinished) {
+            report(options, unfinished);
             std::fflush(nullptr);
-            std::_Exit(4);
+            std::_Exit(exit_code(unfinished));
         };
         run_options.progress = [&](std::size_t done, std::size_t total, std::size_t failures) {
             line.show(done, total, failures);
@@ -125,8 +132,7 @@ int verify(const VerifyOptions& options) {
         run(*subject, chosen, run_options, record);
     }
     apply_expectations(expectations, record);
-    fmt::print("{}", to_terminal(record, isatty(STDOUT_FILENO) != 0));
-    write_reports(options, record);
+    report(options, record);
     return exit_code(record);
 }
 

@@ -14,7 +14,7 @@ struct VerifyOptions {
     std::string subject = "reference";
     Selection selection;
     std::vector<std::string> clauses;     // patterns; empty: all
-    std::vector<std::string> case_files;  // families beside the built-in ones
+    std::vector<std::string> case_files;  // families in place of the built-in ones
     bool list = false;
     std::string expect_file;
     int timeout_seconds = 20;

@@ -15,14 +15,14 @@ using suites::PartitionedSet;
 
 class PeakModel {
   public:
-    PeakModel(const Case& c, const suites::Declaration& declaration)
+    explicit PeakModel(const Case& c)
         : case_(c),
-          sets_(partitioned_sets(c, declaration, c.stage, c.ranks)),
+          sets_(partitioned_sets(c, c.stage, c.ranks)),
           width_(memory::size_of(weight_type(c.precision))),
           n_(static_cast<std::size_t>(c.ranks)),
-          bucket_elements_((c.bucket_elements + n_ - 1) / n_ * n_) {
+          bucket_elements_(suites::round_up(c.bucket_elements, n_)) {
         at_rest_ = exact_model_state_bytes(c.stage, memory::state_bytes(weight_type(c.precision)),
-                                           counts_of(c, declaration, c.stage, c.ranks), c.ranks)
+                                           counts_of(c, c.stage, c.ranks), c.ranks)
                        .total();
     }
 
@@ -172,9 +172,8 @@ class PeakModel {
 
 }  // namespace
 
-std::size_t reference_peak_bytes(const suites::Case& c, const suites::Declaration& declaration,
-                                 memory::Phase phase) {
-    PeakModel model(c, declaration);
+std::size_t reference_peak_bytes(const suites::Case& c, memory::Phase phase) {
+    PeakModel model(c);
     switch (phase) {
         case memory::Phase::forward: return model.forward();
         case memory::Phase::backward: return model.backward();

@@ -1,7 +1,8 @@
 // How many bytes the reference needs at most, told from the case alone, before any run.
 #pragma once
 
-#include "suites/conformance/subject.h"
+#include "memory/ledger.h"
+#include "suites/conformance/case.h"
 
 namespace zeroproof::harness {
 
@@ -9,7 +10,6 @@ namespace zeroproof::harness {
 //   forward   stage 3: the weights of the unit and, with prefetch, of the next
 //   backward  the gradient of the unit; stage 3: weights as in forward; stages 2 and 3: the buckets
 //             that fill, and one that travels with the part of it that is received
-std::size_t reference_peak_bytes(const suites::Case& c, const suites::Declaration& declaration,
-                                 memory::Phase phase);
+std::size_t reference_peak_bytes(const suites::Case& c, memory::Phase phase);
 
 }  // namespace zeroproof::harness

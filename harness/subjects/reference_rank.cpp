@@ -27,10 +27,19 @@ std::vector<reference::Unit> units_of(const Case& c) {
     return units;
 }
 
+reference::Precision precision_of(const Case& c) {
+    switch (c.precision) {
+        case suites::Precision::bf16: return reference::Precision::bf16;
+        case suites::Precision::fp16: return reference::Precision::fp16;
+        case suites::Precision::fp32: break;
+    }
+    return reference::Precision::fp32;
+}
+
 reference::Options options_of(const Case& c, int stage) {
     reference::Options options;
     options.stage = stage;
-    options.precision = static_cast<reference::Precision>(c.precision);
+    options.precision = precision_of(c);
     options.micro_steps = c.micro_steps;
     for (const suites::GroupCase& g : c.groups)
         options.groups.push_back(
@@ -125,7 +134,8 @@ void ReferenceRank::run(collectives::Communicator& world) {
     const auto channel =
         [&](collectives::Traffic traffic) -> std::unique_ptr<collectives::Communicator> {
         auto group = world.split(0, world.rank());
-        if (case_.surroundings == suites::Surroundings::hostile)
+        evidence_.races_watched = case_.surroundings == suites::Surroundings::hostile;
+        if (evidence_.races_watched)
             group = std::make_unique<collectives::AdversarialCommunicator>(
                 std::move(group), case_.seed + static_cast<std::uint64_t>(rank_), evidence_.races);
         return std::make_unique<collectives::MeteredCommunicator>(std::move(group), traffic,

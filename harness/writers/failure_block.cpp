@@ -20,16 +20,11 @@ constexpr std::size_t kLabelColumns = 12;
 std::size_t micro_step_of_window(const Case& c, std::size_t action) {
     std::size_t number = 0;
     for (std::size_t a = 0; a <= action; ++a) switch (c.program[a].kind) {
-            case ActionKind::micro_step:
-                ++number;
-                break;
-            case ActionKind::evaluate:
-                break;
+            case ActionKind::micro_step: ++number; break;
+            case ActionKind::evaluate: break;
             case ActionKind::step:
             case ActionKind::zero_grad:
-            case ActionKind::reload:
-                number = 0;
-                break;
+            case ActionKind::reload: number = 0; break;
         }
     return number;
 }
@@ -83,9 +78,9 @@ bool is_unexpected_failure(const ClauseResult& result) {
 }
 
 std::string rerun_command(const Record& record, const suites::Clause& clause, const Case& c) {
-    return fmt::format("zeroproof verify {} --clause {} --filter {}",
+    return fmt::format("zeroproof verify {} --clause {} --filter {}{}",
                        shell_quoted(printable(record.subject)), clause.name,
-                       single_quoted(printable(c.id)));
+                       single_quoted(printable(c.id)), printable(record.rerun_options));
 }
 
 FailureBlock failure_block(const Record& record, const CaseResult& result,

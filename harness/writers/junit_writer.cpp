@@ -70,8 +70,7 @@ void add_test(pugi::xml_node suite, const Record& record, const CaseResult& resu
         set(test.append_child(element), "message", message);
     };
     switch (judgement.verdict) {
-        case Verdict::pass:
-            return;
+        case Verdict::pass: return;
         case Verdict::fail:
             if (is_unexpected_failure(clause)) {
                 ++counts.failures;
@@ -90,8 +89,7 @@ void add_test(pugi::xml_node suite, const Record& record, const CaseResult& resu
                 fmt::format("{}: {}", suites::name_of(judgement.verdict), judgement.note));
             return;
         case Verdict::environment:
-        case Verdict::harness_error:
-            break;
+        case Verdict::harness_error: break;
     }
     ++counts.errors;
     add("error", fmt::format("{}: {}", suites::name_of(judgement.verdict), judgement.note));

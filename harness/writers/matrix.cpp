@@ -23,39 +23,28 @@ std::size_t column_of(const Case& c) {
 
 Cell cell_of(const ClauseResult& result) {
     switch (result.judgement.verdict) {
-        case Verdict::pass:
-            return Cell::pass;
+        case Verdict::pass: return Cell::pass;
         case Verdict::fail:
             return result.expected_because.empty() ? Cell::fail : Cell::expected_failure;
         case Verdict::rejected:
-        case Verdict::not_declared:
-            return Cell::not_declared;
+        case Verdict::not_declared: return Cell::not_declared;
         case Verdict::not_exercised:
-        case Verdict::not_observable:
-            return Cell::not_exercised;
+        case Verdict::not_observable: return Cell::not_exercised;
         case Verdict::environment:
-        case Verdict::harness_error:
-            break;
+        case Verdict::harness_error: break;
     }
     return Cell::error;
 }
 
 std::string_view meaning_of(Cell cell) {
     switch (cell) {
-        case Cell::nothing_asked:
-            return "nothing asked";
-        case Cell::not_declared:
-            return "rejected or not declared";
-        case Cell::not_exercised:
-            return "not exercised or not observable";
-        case Cell::pass:
-            return "pass";
-        case Cell::expected_failure:
-            return "expected failure";
-        case Cell::error:
-            return "error of the environment or the harness";
-        case Cell::fail:
-            return "FAIL";
+        case Cell::nothing_asked: return "nothing asked";
+        case Cell::not_declared: return "rejected or not declared";
+        case Cell::not_exercised: return "not exercised or not observable";
+        case Cell::pass: return "pass";
+        case Cell::expected_failure: return "expected failure";
+        case Cell::error: return "error of the environment or the harness";
+        case Cell::fail: return "FAIL";
     }
     return "";
 }

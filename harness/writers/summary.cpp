@@ -34,7 +34,7 @@ const std::vector<Claim>& claims() {
         {"all ranks skip a step together, and a skipped step changes nothing",
          {"SKIP.AGREEMENT", "SKIP.ATOMIC"}},
         {"training goes on after a load as if it had not stopped", {"CHECKPOINT.CONTINUE"}},
-        {"late and reordered completion finds no race", {"RACE.INPUT", "RACE.OUTPUT"}},
+        {"completion as late as the wait finds no race", {"RACE.INPUT", "RACE.OUTPUT"}},
         {"collectives deliver what they should", {"TRANSPORT.REDUCTION", "TRANSPORT.PLACEMENT"}},
     };
     return all;
@@ -121,12 +121,8 @@ void conclude(const Record& record, Summary& summary) {
                           : fmt::format("nothing failed, but {} came to no verdict",
                                         counted(record.never_exercised().size(), "clause"));
             break;
-        case 4:
-            because = "the subject or its adapter failed to run";
-            break;
-        default:
-            because = "a fault of the harness";
-            break;
+        case 4: because = "the subject or its adapter failed to run"; break;
+        default: because = "a fault of the harness"; break;
     }
     const std::string failures = failures_of(record, summary);
     if (summary.outcome == Outcome::inconclusive && !failures.empty())

@@ -49,17 +49,13 @@ class Page {
 
 Colour colour_of(Cell cell) {
     switch (cell) {
-        case Cell::pass:
-            return Colour::green;
+        case Cell::pass: return Colour::green;
         case Cell::fail:
-        case Cell::error:
-            return Colour::red;
-        case Cell::expected_failure:
-            return Colour::yellow;
+        case Cell::error: return Colour::red;
+        case Cell::expected_failure: return Colour::yellow;
         case Cell::nothing_asked:
         case Cell::not_declared:
-        case Cell::not_exercised:
-            break;
+        case Cell::not_exercised: break;
     }
     return Colour::faint;
 }

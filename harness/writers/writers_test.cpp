@@ -120,7 +120,7 @@ Record violating_record() {
          {{&kMean, {}},
           {&kWeight,
            {Verdict::fail, {}, {.quantity = "w", .expected = "1", .seen = "2"}, 0},
-           "known, see issue 12: \"rounds, twice\""},
+           "known, see known: rounds twice: \"rounds, twice\""},
           {&kSkip, {Verdict::not_exercised, std::string(kHostile), {}, 0}}}},
         {&bad_case(),
          suites::RunStatus::completed,

@@ -4,6 +4,7 @@
 
 namespace zeroproof::reference {
 
+// The layout has one owner, and every rank is that owner: owner 0 of 1.
 PlainDataParallel::PlainDataParallel(const Setup& setup)
     : ReplicatedStage(setup, one_flat(setup.model, true, 1, setup.options.bucket_elements), 0) {}
 

@@ -1,5 +1,6 @@
 #include "reference/optimizer/adam.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "reference/kernels.h"

@@ -15,9 +15,13 @@ class LossScale {
         float value = 1;
         int steps_since_overflow = 0;
         int overflows_left = 1;  // until the scale backs off
+        friend bool operator==(const State&, const State&) = default;
     };
     const State& state() const { return state_; }
-    void restore(const State& state) { state_ = state; }
+    // Where the scale is not dynamic it stays 1, even if the state comes from an fp16 run.
+    void restore(const State& state) {
+        if (dynamic_) state_ = state;
+    }
     float value() const { return state_.value; }
 
     void step_taken();

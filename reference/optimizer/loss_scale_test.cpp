@@ -45,6 +45,9 @@ TEST(LossScale, IsOneInOtherTypesWhateverHappens) {
         LossScale scale(precision, {8, 2, 1, 1, 1});
         play(scale, "sxsx");
         EXPECT_EQ(scale.value(), 1);
+        scale.restore({.value = 128});  // from a checkpoint of an fp16 run
+        play(scale, "sxsx");
+        EXPECT_EQ(scale.value(), 1);
     }
 }
 

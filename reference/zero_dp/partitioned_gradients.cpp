@@ -8,6 +8,8 @@ namespace zeroproof::reference {
 
 namespace {
 
+// It bounds memory: beside the buckets that fill there is one bucket that travels, however many a
+// backward pass completes. One is enough to overlap communication with computation.
 constexpr std::size_t kMostTravelling = 1;
 
 }  // namespace

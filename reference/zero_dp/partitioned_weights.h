@@ -25,7 +25,8 @@ class PartitionedWeights {
     void write_frozen(std::size_t parameter, std::span<const float> values);
 
   private:
-    // The weights of one flat range.
+    // The weights of one flat range. `holders` is a reference count, of units and of a prefetch, so
+    // that weights which several units share, or which were prefetched, are gathered once.
     struct Part {
         const FlatParameters* flat;
         memory::Buffer shard;

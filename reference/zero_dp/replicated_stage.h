@@ -2,22 +2,13 @@
 #pragma once
 
 #include "reference/stage.h"
+#include "reference/zero_dp/layout_holder.h"
 #include "reference/zero_dp/replicated_gradients.h"
 #include "reference/zero_dp/replicated_weights.h"
 
 namespace zeroproof::reference {
 
-// Holds the layout, so that it is there before the parts that are made from it.
-class WithFlat {
-  protected:
-    explicit WithFlat(FlatParameters flat) : flat_(std::move(flat)) {}
-    const FlatParameters& flat() const { return flat_; }
-
-  private:
-    FlatParameters flat_;
-};
-
-class ReplicatedStage : protected WithFlat, public Stage {
+class ReplicatedStage : private LayoutHolder<FlatParameters>, public Stage {
   public:
     void gather(std::size_t) override {}
     void prefetch(std::size_t) override {}
@@ -42,16 +33,17 @@ class ReplicatedStage : protected WithFlat, public Stage {
 
   protected:
     ReplicatedStage(const Setup& setup, FlatParameters flat, std::size_t owner)
-        : WithFlat(std::move(flat)),
-          Stage(setup, {&this->flat(), 1}, owner),
-          weights_(setup, this->flat()),
-          gradients_(setup, this->flat(), [this](memory::Buffer& gradients, std::size_t bucket) {
+        : LayoutHolder(std::move(flat)),
+          Stage(setup, {&layout(), 1}, owner),
+          weights_(setup, layout()),
+          gradients_(setup, layout(), [this](memory::Buffer& gradients, std::size_t bucket) {
               return start_reduction(gradients, bucket);
           }) {}
 
     // Starts the reduction of one bucket of the gradients over the ranks, in place.
     virtual collectives::Request start_reduction(memory::Buffer& gradients, std::size_t bucket) = 0;
     void complete_gradients() override { gradients_.complete(); }
+    const FlatParameters& flat() const { return layout(); }
     ReplicatedWeights& replicas() { return weights_; }
 
   private:

@@ -1,4 +1,4 @@
-// Stage 1, Pos: optimizer states are partitioned. 4 + 12 / N bytes a parameter.
+// Stage 1, Pos: optimizer states are partitioned. 4 + 12 / N bytes a parameter in mixed precision.
 #pragma once
 
 #include "reference/zero_dp/replicated_stage.h"

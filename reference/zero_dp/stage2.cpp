@@ -5,9 +5,9 @@
 namespace zeroproof::reference {
 
 Stage2::Stage2(const Setup& setup)
-    : WithFlat(one_flat(setup.model, true, setup.ranks(), setup.options.bucket_elements)),
-      Stage(setup, {&flat(), 1}, setup.rank()),
-      weights_(setup, flat()),
-      gradients_(setup, {&flat(), 1}) {}
+    : LayoutHolder(one_flat(setup.model, true, setup.ranks(), setup.options.bucket_elements)),
+      Stage(setup, {&layout(), 1}, setup.rank()),
+      weights_(setup, layout()),
+      gradients_(setup, {&layout(), 1}) {}
 
 }  // namespace zeroproof::reference

@@ -1,16 +1,17 @@
-// Stage 2, Pos+g: gradients are partitioned too. 2 + 14 / N bytes a parameter.
+// Stage 2, Pos+g: gradients are partitioned too. 2 + 14 / N bytes a parameter in mixed precision,
+// and the buckets that fill or travel.
 #pragma once
 
 #include "reference/stage.h"
+#include "reference/zero_dp/layout_holder.h"
 #include "reference/zero_dp/partitioned_gradients.h"
-#include "reference/zero_dp/replicated_stage.h"
 #include "reference/zero_dp/replicated_weights.h"
 
 namespace zeroproof::reference {
 
 // Buckets are reduce-scattered to their owners as backward fills them, in every micro-step, and
 // freed. The step is that of stage 1.
-class Stage2 : private WithFlat, public Stage {
+class Stage2 : private LayoutHolder<FlatParameters>, public Stage {
   public:
     explicit Stage2(const Setup& setup);
     bool is_partitioned() const override { return true; }

@@ -5,9 +5,9 @@
 namespace zeroproof::reference {
 
 Stage3::Stage3(const Setup& setup)
-    : WithFlats(flats_by_use(setup.model, true, setup.ranks(), setup.options.bucket_elements)),
-      Stage(setup, flats(), setup.rank()),
-      weights_(setup, flats()),
-      gradients_(setup, flats()) {}
+    : LayoutHolder(flats_by_use(setup.model, true, setup.ranks(), setup.options.bucket_elements)),
+      Stage(setup, layout(), setup.rank()),
+      weights_(setup, layout()),
+      gradients_(setup, layout()) {}
 
 }  // namespace zeroproof::reference

@@ -1,28 +1,19 @@
-// Stage 3, Pos+g+p: weights are partitioned too. 16 / N bytes a parameter, and what one unit needs
-// while it computes.
+// Stage 3, Pos+g+p: weights are partitioned too. 16 / N bytes a parameter in mixed precision, and
+// what one unit needs while it computes.
 #pragma once
 
 #include <vector>
 
 #include "reference/stage.h"
+#include "reference/zero_dp/layout_holder.h"
 #include "reference/zero_dp/partitioned_gradients.h"
 #include "reference/zero_dp/partitioned_weights.h"
 
 namespace zeroproof::reference {
 
-// Holds the layout, so that it is there before the parts that are made from it.
-class WithFlats {
-  protected:
-    explicit WithFlats(std::vector<FlatParameters> flats) : flats_(std::move(flats)) {}
-    const std::vector<FlatParameters>& flats() const { return flats_; }
-
-  private:
-    std::vector<FlatParameters> flats_;
-};
-
 // A unit's weights are all-gathered before its forward and again before its backward, and freed
 // after each. After the step nobody needs to be told: the next gather brings the new weights.
-class Stage3 : private WithFlats, public Stage {
+class Stage3 : private LayoutHolder<std::vector<FlatParameters>>, public Stage {
   public:
     explicit Stage3(const Setup& setup);
     bool is_partitioned() const override { return true; }

@@ -124,6 +124,7 @@ struct Case {
     int resume_ranks = 0;  // after a reload; 0 is as before
     int resume_stage = -1;
     std::uint64_t seed = 1;
+    bool measured = false;  // its bytes and elements are shown beside the formulas
     std::optional<TransportCase> transport;
 
     // What the invariance clauses compare with, if anything, and what differs in it.
@@ -134,6 +135,8 @@ struct Case {
         return precision == Precision::fp16 ? loss_scale.initial : 1;
     }
     std::size_t trainable_elements() const;
+    // At the beginning, or after a reload.
+    bool has_several_ranks() const { return ranks > 1 || resume_ranks > 1; }
     bool has_reload() const;
 };
 

@@ -190,7 +190,7 @@ Injection read_injection(const JsonReader& object, const Case& c) {
     return injection;
 }
 
-TransportCase read_transport(const JsonReader& object) {
+TransportCase read_transport(const JsonReader& object, int ranks) {
     object.allow({"type", "count", "misalignment_bytes", "in_place"});
     TransportCase transport;
     try {
@@ -198,7 +198,12 @@ TransportCase read_transport(const JsonReader& object) {
     } catch (const std::invalid_argument& error) {
         object.at("type").fail(error.what());
     }
-    transport.count = static_cast<std::size_t>(object.at("count").integer(0, 1 << 20));
+    // Every rank keeps what all give it, as doubles; the inputs are multiples of N up to 5 N.
+    constexpr std::int64_t kMostKept = 1 << 24;
+    transport.count = static_cast<std::size_t>(
+        object.at("count").integer(0, kMostKept / (std::int64_t{ranks} * ranks)));
+    if (transport.type == memory::DType::int8 && ranks > 25)
+        object.at("type").fail("the inputs for more than 25 ranks do not fit into int8");
     if (object.has("misalignment_bytes"))
         transport.misalignment_bytes =
             static_cast<std::size_t>(object.at("misalignment_bytes").integer(0, 64));
@@ -242,6 +247,23 @@ void read_scalars(const JsonReader& object, Case& c) {
             c.features.push_back(feature.text());
 }
 
+// Whether a run can be kept in memory, and scaled gradients in fp16.
+void check_extent(const JsonReader& object, const Case& c, std::size_t elements) {
+    constexpr std::size_t kMostKept = std::size_t{1} << 28;
+    const auto ranks = static_cast<std::size_t>(std::max(c.ranks, c.resume_ranks));
+    if (elements * ranks > kMostKept / c.program.size())
+        object.at("program").fail(
+            fmt::format("{} elements on {} ranks after {} actions are too much to keep", elements,
+                        ranks, c.program.size()));
+    for (const int n : {c.ranks, c.resume_ranks})
+        if (c.precision == Precision::fp16 && c.gradients == GradientKind::exact &&
+            !Gradients::fits_fp16(c, n))
+            object.fail(
+                fmt::format("gradients of {} ranks, scaled by as much as the loss scale may "
+                            "grow in this program, do not fit into fp16: start lower",
+                            n));
+}
+
 }  // namespace
 
 Case read_case(const JsonReader& object) {
@@ -253,13 +275,14 @@ Case read_case(const JsonReader& object) {
                   "surroundings", "features",     "parameters",
                   "units",        "one_unit",     "reverse_parameters",
                   "groups",       "loss_scale",   "program",
-                  "inject",       "transport"});
+                  "inject",       "transport",    "measured"});
     Case c;
     c.family = object.at("family").text();
+    if (object.has("measured")) c.measured = object.at("measured").boolean();
     read_scalars(object, c);
     if (object.has("transport")) {
         object.allow({"family", "purpose", "ranks", "seed", "transport"});
-        c.transport = read_transport(object.at("transport"));
+        c.transport = read_transport(object.at("transport"), c.ranks);
         return c;
     }
     if (object.has("groups"))
@@ -267,6 +290,7 @@ Case read_case(const JsonReader& object) {
             c.groups.push_back(read_group(group));
     else
         c.groups.emplace_back();
+    if (c.groups.empty()) object.at("groups").fail("no group: leave the key out for a default one");
     if (object.has("loss_scale")) c.loss_scale = read_loss_scale(object.at("loss_scale"));
     std::size_t elements = 0;
     for (const JsonReader& item : object.at("parameters").items()) {
@@ -297,6 +321,7 @@ Case read_case(const JsonReader& object) {
         c.units = {all};
     }
     read_program(object, c);
+    check_extent(object, c, elements);
     if (object.has("inject"))
         for (const JsonReader& injection : object.at("inject").items())
             c.injections.push_back(read_injection(injection, c));

@@ -1,4 +1,4 @@
-// What was observed of a run. Evidence knows what it could not observe: what is absent is empty.
+// What was observed of a run. A list that is empty was not observed.
 #pragma once
 
 #include <array>
@@ -24,6 +24,15 @@ struct OwnedSlice {
     std::vector<float> variance;
     std::vector<float> master;
 };
+inline const std::vector<float>& momentum_of(const OwnedSlice& slice) {
+    return slice.momentum;
+}
+inline const std::vector<float>& variance_of(const OwnedSlice& slice) {
+    return slice.variance;
+}
+inline const std::vector<float>& master_of(const OwnedSlice& slice) {
+    return slice.master;
+}
 
 // What a rank holds after an action.
 struct Snapshot {
@@ -66,7 +75,8 @@ struct RankEvidence {
     std::vector<collectives::CollectiveRecord> collectives;
     std::vector<int> collective_actions;  // by collective: the action it belongs to
     std::vector<InFlight> in_flight;
-    std::vector<collectives::Race> races;  // in hostile surroundings
+    bool races_watched = false;            // whether the surroundings were hostile indeed
+    std::vector<collectives::Race> races;  // if they were
     std::array<std::size_t, memory::kPhases> peak_bytes{};
 };
 

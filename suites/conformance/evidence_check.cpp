@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "suites/conformance/comparison.h"
 #include "suites/conformance/transport.h"
 
 namespace zeroproof::suites {
@@ -31,8 +32,21 @@ std::string missing_in(const Case& c, const Snapshot& snapshot) {
     return {};
 }
 
-std::string missing_in(const Case& c, const RankEvidence& rank) {
-    if (rank.snapshots.empty()) return "any snapshot";
+// Actions of a part of the program after which there is a snapshot.
+std::vector<int> actions_of_part(const Case& c, bool behind_reload) {
+    std::vector<int> actions;
+    if (!behind_reload) actions.push_back(-1);
+    for (int a = 0; a < static_cast<int>(c.program.size()); ++a)
+        if (after_reload(c, a) == behind_reload &&
+            c.program[static_cast<std::size_t>(a)].kind != ActionKind::micro_step)
+            actions.push_back(a);
+    return actions;
+}
+
+std::string missing_in(const Case& c, const RankEvidence& rank, bool behind_reload) {
+    if (!std::ranges::equal(rank.snapshots, actions_of_part(c, behind_reload), {},
+                            &Snapshot::action))
+        return "a snapshot after every action that is no micro-step";
     if (rank.collective_actions.size() != rank.collectives.size())
         return "the action of each collective";
     for (const Snapshot& snapshot : rank.snapshots) {
@@ -41,6 +55,11 @@ std::string missing_in(const Case& c, const RankEvidence& rank) {
         if (!std::ranges::equal(snapshot.owned, rank.snapshots.front().owned, same_place))
             return fmt::format("after action {} what it owned at first", snapshot.action);
     }
+    for (const Snapshot& snapshot : rank.snapshots)
+        for (const OwnedSlice& slice : snapshot.owned)
+            if (snapshot.action >= 0 && snapshot.kind == ActionKind::step && !snapshot.skipped &&
+                slice.gradient.size() != slice.master.size())
+                return fmt::format("the reduced gradients of action {}", snapshot.action);
     for (const Echo& echo : rank.echoes)
         if (echo.parameter >= c.parameters.size() || echo.unit >= c.units.size())
             return "the unit or parameter of an echo";
@@ -65,11 +84,17 @@ std::string what_is_missing(const Case& c, const Evidence& evidence) {
     const std::size_t segments = c.has_reload() ? 2 : 1;
     if (evidence.segments.size() != segments)
         return fmt::format("{} parts of the run; there are {}", segments, evidence.segments.size());
-    for (const Segment& segment : evidence.segments) {
+    for (std::size_t s = 0; s < segments; ++s) {
+        const Segment& segment = evidence.segments[s];
+        const int action = s == 0 ? -1 : static_cast<int>(c.program.size());
+        if (segment.ranks != ranks_at(c, action) || segment.stage != stage_at(c, action))
+            return fmt::format("a run on {} ranks in stage {}; this one is on {} in stage {}",
+                               ranks_at(c, action), stage_at(c, action), segment.ranks,
+                               segment.stage);
         if (segment.ranks < 1 || segment.by_rank.size() != static_cast<std::size_t>(segment.ranks))
             return fmt::format("evidence of all {} ranks", segment.ranks);
         for (std::size_t rank = 0; rank < segment.by_rank.size(); ++rank)
-            if (const std::string what = missing_in(c, segment.by_rank[rank]); !what.empty())
+            if (const std::string what = missing_in(c, segment.by_rank[rank], s > 0); !what.empty())
                 return fmt::format("rank {}: {}", rank, what);
     }
     return {};

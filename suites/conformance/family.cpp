@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "suites/conformance/case_reader.h"
@@ -43,6 +44,44 @@ Axis read_axis(const std::string& key, const JsonReader& values) {
 Json merged(Json object, const Json& changes) {
     for (const auto& [key, value] : changes.items()) object[key] = value;
     return object;
+}
+
+// The clauses on invariance compare a case with its twin element by element: both must train the
+// same parameters by the same program, and differ in what the family says.
+void check_twin(const Case& c, const std::string& differs_in, const JsonReader& twin) {
+    const Case& other = c.twin.front();
+    if (c.transport || other.transport) twin.fail("a test of the transport has no twin");
+    const auto find = [&](const ParameterCase& p) {
+        return std::ranges::find_if(other.parameters, [&](const ParameterCase& q) {
+            return p.name == q.name && p.shape == q.shape && p.trainable == q.trainable;
+        });
+    };
+    const bool same_parameters = c.parameters.size() == other.parameters.size() &&
+                                 std::ranges::all_of(c.parameters, [&](const ParameterCase& p) {
+                                     return find(p) != other.parameters.end();
+                                 });
+    if (!same_parameters) twin.at("changes").fail("the twin has other parameters");
+    if (!std::ranges::equal(c.program, other.program, {}, &Action::kind, &Action::kind))
+        twin.at("changes").fail("the twin has another program");
+    const auto names = [](const Case& x) {
+        std::vector<std::string> all;
+        for (const ParameterCase& p : x.parameters) all.push_back(p.name);
+        return all;
+    };
+    const auto unit_sizes = [](const Case& x) {
+        std::vector<std::size_t> all;
+        for (const UnitCase& unit : x.units) all.push_back(unit.parameters.size());
+        return all;
+    };
+    const bool differs =
+        differs_in == "stage"         ? c.stage != other.stage
+        : differs_in == "bucket size" ? c.bucket_elements != other.bucket_elements
+        : differs_in == "overlap"     ? c.overlap != other.overlap || c.prefetch != other.prefetch
+        : differs_in == "grouping"    ? unit_sizes(c) != unit_sizes(other)
+        : differs_in == "registration order" ? names(c) != names(other)
+                                             : c.surroundings != other.surroundings;
+    if (!differs)
+        twin.at("changes").fail(fmt::format("the twin does not differ in {}", differs_in));
 }
 
 }  // namespace
@@ -103,6 +142,7 @@ std::vector<Case> read_family(std::string_view text, const std::string& file) {
             c.twin_of = twin_name;
             c.twin.push_back(read_case(JsonReader(twin_object, where + " twin")));
             c.twin.back().id = id + " (twin)";
+            check_twin(c, twin_name, reader.at("twin"));
         }
         cases.push_back(std::move(c));
     }

@@ -55,6 +55,24 @@ bool Gradients::can_be_exact(const Case& c, int ranks) {
     return odd_part(ranks * c.micro_steps) <= largest_sum(c.precision);
 }
 
+bool Gradients::fits_fp16(const Case& c, int ranks) {
+    if (ranks == 0) return true;
+    std::size_t uses = 1;
+    for (std::size_t p = 0; p < c.parameters.size(); ++p) uses = std::max(uses, uses_of(c, p));
+    const auto steps = std::ranges::count(c.program, ActionKind::step, &Action::kind);
+    const double growths = static_cast<double>(steps / c.loss_scale.growth_interval);
+    const double scale = c.loss_scale.initial * std::pow(c.loss_scale.factor, growths);
+    // The plain sum over ranks, micro-steps and uses is the largest that any order comes to.
+    const double contributions =
+        static_cast<double>(ranks) * c.micro_steps * static_cast<double>(uses);
+    const int budget = largest_sum(c.precision) / odd_part(ranks * c.micro_steps);
+    const double digits = std::min(static_cast<double>(budget), kLargestDigit * contributions);
+    const double largest = std::ldexp(digits * ranks * c.micro_steps, -6) * scale;
+    // The smallest normal number: below it, spacing does not follow the value.
+    const double smallest = std::ldexp(c.loss_scale.minimum, -6);
+    return largest <= 65504 && smallest >= 0x1p-14;
+}
+
 double Gradients::exact(const Contribution& from, std::size_t parameter,
                         std::size_t element) const {
     // The contributions of a window stand in a circle; those within the budget, from a point

@@ -33,6 +33,9 @@ class Gradients {
 
     // Whether N * GA leaves any room at all: its odd part fits the mantissa. True for 0 ranks.
     static bool can_be_exact(const Case& c, int ranks);
+    // Whether sums of these gradients stay within fp16 at the largest and the smallest loss scale
+    // that the case's program can come to. True for 0 ranks.
+    static bool fits_fp16(const Case& c, int ranks);
 
     // Weight before training: a multiple of 2^-6 below 2 in size, exact in every type.
     static double initial_weight(const Case& c, std::size_t parameter, std::size_t element);

@@ -14,7 +14,11 @@ namespace zeroproof::suites {
 Json parse_json(std::string_view text, const std::string& file) {
     std::vector<std::set<std::string>> keys;
     std::string twice;
-    const auto callback = [&](int, Json::parse_event_t event, Json& parsed) {
+    // Nobody writes so deep by hand, and what reads the document later recurses.
+    constexpr int kDeepest = 64;
+    const auto callback = [&](int depth, Json::parse_event_t event, Json& parsed) {
+        if (depth > kDeepest)
+            throw BadInput(fmt::format("{}: nested more than {} deep", file, kDeepest));
         if (event == Json::parse_event_t::object_start) keys.emplace_back();
         if (event == Json::parse_event_t::object_end) keys.pop_back();
         if (event == Json::parse_event_t::key && !keys.back().insert(parsed).second) twice = parsed;

@@ -36,6 +36,8 @@ Evidence least_evidence(const Case& c) {
     snapshot.owned.push_back({0, 0, {}, {0}, {0}, {0}});
     RankEvidence rank;
     rank.snapshots = {snapshot, snapshot};
+    rank.snapshots[1].action = 1;  // the step, behind the window's micro-step
+    rank.snapshots[1].owned[0].gradient = {0};
     Evidence evidence;
     evidence.segments.push_back(
         {c.ranks, c.stage, std::vector<RankEvidence>(static_cast<std::size_t>(c.ranks), rank)});
@@ -168,19 +170,23 @@ TEST(Judge, GapsInEvidenceAreNotObservableAndNamed) {
     } rows[] = {
         {"1 parts", [](Evidence& e) { e.segments.clear(); }},
         {"all 2 ranks", [](Evidence& e) { e.segments[0].by_rank.pop_back(); }},
-        {"any snapshot", [](Evidence& e) { e.segments[0].by_rank[1].snapshots.clear(); }},
+        {"a snapshot after every", [](Evidence& e) { e.segments[0].by_rank[1].snapshots.clear(); }},
         {"action of each", [](Evidence& e) { e.segments[0].by_rank[1].collectives.resize(1); }},
         {"an echo",
          [](Evidence& e) {
              e.segments[0].by_rank[1].echoes.push_back({0, false, 9, 0, {}});
          }},
-        {"an action", [](Evidence& e) { e.segments[0].by_rank[1].snapshots[1].action = 2; }},
+        {"after every action",
+         [](Evidence& e) { e.segments[0].by_rank[1].snapshots[1].action = 2; }},
         {"the weights", [](Evidence& e) { e.segments[0].by_rank[1].snapshots[1].weights = {}; }},
         {"of a", [](Evidence& e) { e.segments[0].by_rank[1].snapshots[1].weights = {{}}; }},
         {"moments",
          [](Evidence& e) { e.segments[0].by_rank[1].snapshots[1].owned[0].variance = {}; }},
         {"a parameter",
          [](Evidence& e) { e.segments[0].by_rank[1].snapshots[1].owned[0].parameter = 1; }},
+        {"gradients of action 1",
+         [](Evidence& e) { e.segments[0].by_rank[1].snapshots[1].owned[0].gradient = {}; }},
+        {"in stage", [](Evidence& e) { e.segments[0].stage = 1; }},
         {"owned at first",
          [](Evidence& e) { e.segments[0].by_rank[1].snapshots[1].owned.clear(); }},
     };

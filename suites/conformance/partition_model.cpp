@@ -5,17 +5,12 @@
 
 namespace zeroproof::suites {
 
-namespace {
-
 std::size_t round_up(std::size_t value, std::size_t multiple) {
     return (value + multiple - 1) / multiple * multiple;
 }
 
-}  // namespace
-
-std::vector<PartitionedSet> partitioned_sets(const Case& c, const Declaration& declaration,
-                                             int stage, int ranks) {
-    const bool by_units = stage == 3 && declaration.padded_over(stage) == PaddedOver::units;
+std::vector<PartitionedSet> partitioned_sets(const Case& c, int stage, int ranks) {
+    const bool by_units = stage == 3;
     std::map<std::pair<bool, std::vector<std::size_t>>, std::size_t> elements;
     for (std::size_t p = 0; p < c.parameters.size(); ++p) {
         // Only stage 3 partitions frozen weights.
@@ -36,9 +31,9 @@ std::vector<PartitionedSet> partitioned_sets(const Case& c, const Declaration& d
     return sets;
 }
 
-memory::Counts counts_of(const Case& c, const Declaration& declaration, int stage, int ranks) {
+memory::Counts counts_of(const Case& c, int stage, int ranks) {
     memory::Counts counts{0, 0, 0, 0};
-    for (const PartitionedSet& set : partitioned_sets(c, declaration, stage, ranks)) {
+    for (const PartitionedSet& set : partitioned_sets(c, stage, ranks)) {
         (set.trainable ? counts.trainable : counts.frozen) += set.elements;
         (set.trainable ? counts.padded_trainable : counts.padded_frozen) += set.padded;
     }

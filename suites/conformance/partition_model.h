@@ -1,14 +1,16 @@
-// How a declared partition divides a case's parameters: the counts that formulas on memory and
-// traffic need. Written from the specification, without any implementation.
+// How the partition that the specification describes divides a case's parameters: the counts that
+// formulas on memory and traffic need. Written from the specification, without any implementation.
 #pragma once
 
 #include <cstddef>
 #include <vector>
 
 #include "memory/formulas.h"
-#include "suites/conformance/subject.h"
+#include "suites/conformance/case.h"
 
 namespace zeroproof::suites {
+
+std::size_t round_up(std::size_t value, std::size_t multiple);
 
 // Parameters that are partitioned together.
 struct PartitionedSet {
@@ -19,12 +21,13 @@ struct PartitionedSet {
     std::size_t buckets = 0;  // of the case's bucket size, rounded up likewise
 };
 
-// The sets of a stage on so many ranks. Plain data parallelism has one, without padding.
-std::vector<PartitionedSet> partitioned_sets(const Case& c, const Declaration& declaration,
-                                             int stage, int ranks);
+// The sets of a stage on so many ranks. Plain data parallelism has one, without padding; stages 1
+// and 2 pad all trainable parameters together; stage 3 pads those of each set of units that use
+// them.
+std::vector<PartitionedSet> partitioned_sets(const Case& c, int stage, int ranks);
 
 // Sums over the sets, for the formulas.
-memory::Counts counts_of(const Case& c, const Declaration& declaration, int stage, int ranks);
+memory::Counts counts_of(const Case& c, int stage, int ranks);
 
 // Elements and operations that one pass over the units gathers in stage 3: each set before each
 // unit that uses it, unless the unit before has kept it, which prefetching does.

@@ -6,6 +6,8 @@ namespace zeroproof::suites {
 
 std::string outside_declaration(const Case& c, const Declaration& declaration) {
     if (!declaration.stages.contains(c.stage)) return fmt::format("stage {}", c.stage);
+    if (c.resume_stage >= 0 && !declaration.stages.contains(c.resume_stage))
+        return fmt::format("stage {}", c.resume_stage);
     if (!declaration.precisions.contains(c.precision))
         return fmt::format("precision {}", name_of(c.precision));
     for (const std::string& feature : c.features)

@@ -10,12 +10,6 @@
 
 namespace zeroproof::suites {
 
-// What a partition is padded over.
-enum class PaddedOver {
-    model,  // all trainable parameters together
-    units   // the parameters of each unit, and those that several units share
-};
-
 // What a subject says of itself. A case outside of it must be rejected.
 struct Declaration {
     std::string name;
@@ -29,10 +23,6 @@ struct Declaration {
     // Most bytes live at once on `rank` in a phase of training, model states included; absent if
     // the subject does not say. Of the case's part before a reload.
     std::function<std::size_t(const Case&, memory::Phase, int rank)> peak_bytes{};
-    // Stage -> what its partition is padded over.
-    PaddedOver padded_over(int stage) const {
-        return stage == 3 ? PaddedOver::units : PaddedOver::model;
-    }
 };
 
 class Subject {

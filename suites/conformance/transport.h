@@ -11,7 +11,7 @@ namespace zeroproof::suites {
 
 enum class TransportInput {
     exact,        // small multiples of N: any order and type of accumulation gives the same bits
-    accumulating  // 256 on rank 0 and 1 elsewhere: lost if 16-bit types add up in 16 bits
+    accumulating  // 2^mantissa on rank 0 and 1 elsewhere: lost if 16-bit types add up in 16 bits
 };
 
 struct TransportOperation {
@@ -19,6 +19,7 @@ struct TransportOperation {
     collectives::Op op;
     collectives::Reduction reduction = collectives::Reduction::none;
     TransportInput input = TransportInput::exact;
+    double large = 0;  // on rank 0, if accumulating
 };
 
 // What a type can do: every collective, each reduction, and one step of a ring of sends. The root

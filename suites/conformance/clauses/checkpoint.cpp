@@ -33,16 +33,6 @@ bool loaded(const Snapshot& snapshot) {
     return snapshot.kind == ActionKind::reload;
 }
 
-const std::vector<float>& momentum_of(const OwnedSlice& slice) {
-    return slice.momentum;
-}
-const std::vector<float>& variance_of(const OwnedSlice& slice) {
-    return slice.variance;
-}
-const std::vector<float>& master_of(const OwnedSlice& slice) {
-    return slice.master;
-}
-
 Judgement state(const Context& context) {
     Comparison comparison;
     const struct {

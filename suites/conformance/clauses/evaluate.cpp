@@ -20,7 +20,8 @@ Judgement neutral(const Context& context) {
             for (std::size_t s = 1; s < snapshots.size(); ++s) {
                 if (snapshots[s].kind != ActionKind::evaluate) continue;
                 const auto check = [&](const char* quantity, const std::vector<float>& before,
-                                       const std::vector<float>& after, std::size_t p) {
+                                       const std::vector<float>& after, std::size_t p,
+                                       std::size_t begin) {
                     for (std::size_t i = 0; i < after.size(); ++i)
                         comparison.check(same_bits(before[i], after[i]), [&] {
                             return Discrepancy{
@@ -29,18 +30,22 @@ Judgement neutral(const Context& context) {
                                 .seen = full(double{after[i]}),
                                 .rank = static_cast<int>(rank),
                                 .action = snapshots[s].action,
-                                .parameter = c.parameters[p].name};
+                                .step = step_number(c, snapshots[s].action),
+                                .parameter = c.parameters[p].name,
+                                .element = static_cast<long long>(begin + i)};
                         });
                 };
                 for (std::size_t o = 0; o < snapshots[s].owned.size(); ++o) {
                     const OwnedSlice& before = snapshots[s - 1].owned[o];
                     const OwnedSlice& after = snapshots[s].owned[o];
-                    check("master", before.master, after.master, after.parameter);
-                    check("momentum", before.momentum, after.momentum, after.parameter);
-                    check("variance", before.variance, after.variance, after.parameter);
+                    check("master", before.master, after.master, after.parameter, after.begin);
+                    check("momentum", before.momentum, after.momentum, after.parameter,
+                          after.begin);
+                    check("variance", before.variance, after.variance, after.parameter,
+                          after.begin);
                 }
                 for (std::size_t p = 0; p < snapshots[s].weights.size(); ++p)
-                    check("weight", snapshots[s - 1].weights[p], snapshots[s].weights[p], p);
+                    check("weight", snapshots[s - 1].weights[p], snapshots[s].weights[p], p, 0);
                 const bool same_memory = snapshots[s].live_bytes == snapshots[s - 1].live_bytes;
                 const auto action = static_cast<std::size_t>(snapshots[s].action);
                 const bool mid_window =

@@ -36,8 +36,15 @@ Judgement compare(const Context& context, Wanted wanted) {
     return comparison.judgement("no step was taken, or nothing is of this kind");
 }
 
+// Whether a zero_grad finds something to discard: a micro-step of an open window.
 bool discards(const Case& c) {
-    return std::ranges::count(c.program, ActionKind::zero_grad, &Action::kind) > 0;
+    bool open = false;
+    for (const Action& action : c.program) {
+        if (action.kind == ActionKind::zero_grad && open) return true;
+        if (action.kind == ActionKind::micro_step) open = true;
+        if (action.kind == ActionKind::step || action.kind == ActionKind::zero_grad) open = false;
+    }
+    return false;
 }
 bool is_exact(const Case& c) {
     return trains(c) && c.gradients == GradientKind::exact && !discards(c);

@@ -29,8 +29,14 @@ Judgement end(const Context& context) {
 }
 
 std::string tell(const collectives::CollectiveRecord& record) {
-    return fmt::format("{} of {} {} to {}", collectives::name_of(record.op), record.in_elements,
-                       memory::name_of(record.type), record.out_elements);
+    collectives::Operation operation;
+    operation.op = record.op;
+    operation.type = record.type;
+    operation.reduction = record.reduction;
+    operation.in_elements = record.in_elements;
+    operation.out_elements = record.out_elements;
+    operation.peer = record.peer;
+    return collectives::describe(operation);
 }
 
 Judgement sequence(const Context& context) {
@@ -85,7 +91,7 @@ std::vector<Clause> liveness_clauses() {
          "All ranks start the same operations in the same order within each kind of traffic, "
          "whatever their gradients and whichever parameters they use.",
          kSource, "FC43, FC05, FC19", "not exercised: the case was rejected",
-         [](const Case& c) { return trains(c) && (c.ranks > 1 || c.resume_ranks > 1); }, sequence},
+         [](const Case& c) { return trains(c) && c.has_several_ranks(); }, sequence},
     };
 }
 

@@ -14,8 +14,7 @@ using memory::Category;
 memory::BytesByCategory expected_at_rest(const Context& context, const Segment& segment) {
     const memory::DType type = weight_type(context.c.precision);
     const memory::StateBytes bytes = memory::state_bytes(type);
-    const memory::Counts counts =
-        counts_of(context.c, context.declaration, segment.stage, segment.ranks);
+    const memory::Counts counts = counts_of(context.c, segment.stage, segment.ranks);
     const memory::ModelStates states =
         memory::exact_model_state_bytes(segment.stage, bytes, counts, segment.ranks);
     memory::BytesByCategory expected{};

@@ -102,7 +102,7 @@ std::vector<Clause> norm_clauses() {
          value},
         {"NORM.AGREEMENT", "Every rank reports and uses the same bits of the norm.", kSource,
          "FC16, NORM", "not exercised: a single rank",
-         [](const Case& c) { return trains(c) && c.ranks > 1; }, agreement},
+         [](const Case& c) { return trains(c) && c.has_several_ranks(); }, agreement},
         {"CLIP.COEFFICIENT",
          "Clipping multiplies the gradient by min(1, bound / norm), in every precision, and leaves "
          "a gradient within the bound alone.",

@@ -28,16 +28,6 @@ Judgement compare(const Context& context, const char* quantity, Values values, B
     return comparison.judgement("no step was taken, or nothing is trainable");
 }
 
-const std::vector<float>& momentum_of(const OwnedSlice& slice) {
-    return slice.momentum;
-}
-const std::vector<float>& variance_of(const OwnedSlice& slice) {
-    return slice.variance;
-}
-const std::vector<float>& master_of(const OwnedSlice& slice) {
-    return slice.master;
-}
-
 Judgement masters(const Context& context) {
     return compare(
         context, "master weight", master_of,

@@ -1,7 +1,9 @@
 // Who owns what.
 #include <cmath>
+#include <set>
 
 #include "suites/conformance/comparison.h"
+#include "suites/conformance/partition_model.h"
 
 namespace zeroproof::suites {
 
@@ -15,14 +17,14 @@ Judgement cover(const Context& context) {
     for (const Segment& segment : context.evidence.segments) {
         if (segment.by_rank.empty() || segment.by_rank.front().snapshots.empty()) continue;
         const int action = segment.by_rank.front().snapshots.front().action;
-        std::vector<std::vector<std::vector<int>>> owners(c.parameters.size());
+        std::vector<std::vector<std::set<int>>> owners(c.parameters.size());  // by element
         for (std::size_t p = 0; p < c.parameters.size(); ++p)
             owners[p].resize(c.parameters[p].elements());
         for (std::size_t rank = 0; rank < segment.by_rank.size(); ++rank)
             for (const OwnedSlice& slice : segment.by_rank[rank].snapshots.front().owned)
                 for (std::size_t i = 0; i < slice.master.size(); ++i)
                     if (slice.begin + i < owners[slice.parameter].size())
-                        owners[slice.parameter][slice.begin + i].push_back(static_cast<int>(rank));
+                        owners[slice.parameter][slice.begin + i].insert(static_cast<int>(rank));
         const std::size_t wanted =
             segment.stage == 0 ? static_cast<std::size_t>(segment.ranks) : std::size_t{1};
         for (std::size_t p = 0; p < c.parameters.size(); ++p)
@@ -31,7 +33,7 @@ Judgement cover(const Context& context) {
                     return Discrepancy{.quantity = "ranks that own an element",
                                        .expected = fmt::format("{}", wanted),
                                        .seen = fmt::format("{}", owners[p][e].size()),
-                                       .owner = owners[p][e].empty() ? -1 : owners[p][e].front(),
+                                       .owner = owners[p][e].empty() ? -1 : *owners[p][e].begin(),
                                        .action = action,
                                        .parameter = c.parameters[p].name,
                                        .element = static_cast<long long>(e),
@@ -46,11 +48,12 @@ Judgement cover(const Context& context) {
 Judgement exists(const Context& context) {
     const Case& c = context.c;
     Comparison comparison;
-    for_each_snapshot(
-        context, [&](const Segment&, int rank, const Snapshot& snapshot, const Expected&) {
-            for (const OwnedSlice& slice : snapshot.owned) {
-                const std::size_t elements = c.parameters[slice.parameter].elements();
-                comparison.check(slice.begin + slice.master.size() <= elements, [&] {
+    for_each_snapshot(context, [&](const Segment&, int rank, const Snapshot& snapshot,
+                                   const Expected&) {
+        for (const OwnedSlice& slice : snapshot.owned) {
+            const std::size_t elements = c.parameters[slice.parameter].elements();
+            comparison.check(
+                slice.begin <= elements && slice.master.size() <= elements - slice.begin, [&] {
                     return Discrepancy{.quantity = "end of an owned slice",
                                        .expected = fmt::format("at most {}", elements),
                                        .seen = fmt::format("{}", slice.begin + slice.master.size()),
@@ -59,8 +62,8 @@ Judgement exists(const Context& context) {
                                        .parameter = c.parameters[slice.parameter].name,
                                        .diagnosis = "padding counts as part of the parameter"};
                 });
-            }
-        });
+        }
+    });
     return comparison.judgement("no rank owns anything");
 }
 
@@ -113,12 +116,8 @@ Judgement balance(const Context& context) {
             for (const OwnedSlice& slice : segment.by_rank[rank].snapshots.front().owned)
                 owned += slice.master.size();
             const auto n = static_cast<std::size_t>(segment.ranks);
-            // Padding is at most N - 1 elements for the model, or for each set of units.
-            const std::size_t ranges =
-                context.declaration.padded_over(segment.stage) == PaddedOver::model
-                    ? 1
-                    : c.parameters.size();
-            const std::size_t most = (c.trainable_elements() + ranges * (n - 1)) / n;
+            const std::size_t most =
+                counts_of(c, segment.stage, segment.ranks).padded_trainable / n;
             comparison.check(owned <= most, [&] {
                 return Discrepancy{.quantity = "elements owned",
                                    .expected = fmt::format("at most {}", most),
@@ -145,9 +144,8 @@ std::vector<Clause> partition_clauses() {
         {"PARTITION.EXTENT", "What a rank owns lies within its parameter.", kSource,
          "FC09, FC10, PART", "not exercised: no rank owns anything", trains, exists},
         {"PARTITION.BALANCE",
-         "No rank owns more than its N-th part of the trainable elements and of the declared "
-         "padding.",
-         kSource, "FC09, FC40, PART", "not exercised: stage 0",
+         "No rank owns more than its N-th part of the padded trainable elements.", kSource,
+         "FC09, FC40, PART", "not exercised: stage 0",
          [](const Case& c) { return trains(c) && (c.stage > 0 || c.resume_stage > 0); }, balance},
         {"PARTITION.PADDING",
          "Padding, and memory that nobody has written, never reaches a weight, a master or a "

@@ -1,4 +1,6 @@
 // What a subject does not support.
+#include <algorithm>
+
 #include "suites/conformance/comparison.h"
 
 namespace zeroproof::suites {
@@ -23,7 +25,12 @@ Judgement clear(const Context& context) {
                  .seen = fmt::format("rejected: {}", evidence.message)},
                 0};
     }
-    if (evidence.status == RunStatus::rejected && !evidence.message.empty())
+    const bool began = std::ranges::any_of(evidence.segments, [](const Segment& segment) {
+        return std::ranges::any_of(segment.by_rank, [](const RankEvidence& rank) {
+            return !rank.snapshots.empty() || !rank.collectives.empty();
+        });
+    });
+    if (evidence.status == RunStatus::rejected && !evidence.message.empty() && !began)
         return {Verdict::rejected, evidence.message, {}, 0};
     return {Verdict::fail,
             {},
@@ -33,7 +40,8 @@ Judgement clear(const Context& context) {
              .expected = "a refusal that says why, before any work",
              .seen = evidence.status == RunStatus::completed
                          ? "it runs, as if nothing had been asked"
-                         : fmt::format("it fails: {}", evidence.message),
+                         : fmt::format("{}: {}", began ? "it begins, and then" : "it fails",
+                                       evidence.message),
              .diagnosis = "a silent fallback: the user believes in something that does not happen"},
             0};
 }

@@ -156,7 +156,7 @@ std::vector<Clause> skip_clauses() {
          kSource, "FC18, FC19, FC20, SCALE", "", injects, decision},
         {"SKIP.AGREEMENT", "All ranks skip together and keep the same count and loss scale.",
          kSource, "FC19, SCALE", "not exercised: a single rank",
-         [](const Case& c) { return injects(c) && c.ranks > 1; }, agreement},
+         [](const Case& c) { return injects(c) && c.has_several_ranks(); }, agreement},
         {"SKIP.ATOMIC",
          "A skipped step changes neither masters, moments and weights nor the step counter.",
          kSource, "FC20", "not exercised: no step had to be skipped", injects, atomic},

@@ -28,15 +28,21 @@ std::size_t logical_elements(const CollectiveRecord& record) {
     return record.op == Op::all_gather ? record.out_elements : record.in_elements;
 }
 
+// Setting up, reading from outside, saving and loading are no part of the volumes.
+bool is_training(const CollectiveRecord& record) {
+    return record.phase != Phase::initialise && record.phase != Phase::read &&
+           record.phase != Phase::save && record.phase != Phase::load;
+}
+
 Volumes seen_volumes(const RankEvidence& rank, Traffic traffic) {
     Volumes volumes;
     for (std::size_t i = 0; i < rank.collectives.size(); ++i) {
         const CollectiveRecord& record = rank.collectives[i];
-        const bool training = record.phase != Phase::initialise && record.phase != Phase::read &&
-                              record.phase != Phase::save && record.phase != Phase::load;
-        if (record.traffic != traffic || !training) continue;
+        if (record.traffic != traffic || !is_training(record)) continue;
         Volume& volume = volumes[{rank.collective_actions[i], record.phase}];
-        volume.elements += logical_elements(record) * (record.op == Op::all_reduce ? 2 : 1);
+        // Control is declared in elements, whatever operation carries them.
+        const bool twice = record.op == Op::all_reduce && traffic != Traffic::control;
+        volume.elements += logical_elements(record) * (twice ? 2 : 1);
         ++volume.operations;
     }
     return volumes;
@@ -70,8 +76,7 @@ Volumes nothing(const Case& c, bool behind_reload) {
 
 Volumes expected_gradients(const Context& context, const Segment& segment, bool behind_reload) {
     Volume window;
-    for (const PartitionedSet& set :
-         partitioned_sets(context.c, context.declaration, segment.stage, segment.ranks)) {
+    for (const PartitionedSet& set : partitioned_sets(context.c, segment.stage, segment.ranks)) {
         if (!set.trainable) continue;
         window.elements += set.padded * (segment.stage == 0 ? 2 : 1);
         window.operations += set.buckets;
@@ -86,8 +91,7 @@ Volumes expected_gradients(const Context& context, const Segment& segment, bool 
 }
 
 Volumes expected_parameters(const Context& context, const Segment& segment, bool behind_reload) {
-    const auto sets =
-        partitioned_sets(context.c, context.declaration, segment.stage, segment.ranks);
+    const auto sets = partitioned_sets(context.c, segment.stage, segment.ranks);
     const Gathered pass = gathered_in_pass(context.c, sets);
     Volume published;
     for (const PartitionedSet& set : sets) {
@@ -165,19 +169,17 @@ Judgement control(const Context& context) {
                 volumes[place] = volume;
             for (const auto& [place, volume] : volumes) {
                 const auto [action, phase] = place;
-                // An all-reduce counts twice its elements.
                 const std::size_t most =
-                    phase == Phase::step ? 2 * context.declaration.control_elements_per_step : 0;
+                    phase == Phase::step ? context.declaration.control_elements_per_step : 0;
                 comparison.check(volume.elements <= most, [&, a = action, ph = phase,
                                                            elements = volume.elements] {
-                    return Discrepancy{
-                        .quantity = fmt::format("nominal elements of control in phase {}",
-                                                memory::name_of(ph)),
-                        .expected = fmt::format("at most {}, as declared", most),
-                        .seen = fmt::format("{}", elements),
-                        .rank = static_cast<int>(rank),
-                        .action = a,
-                        .step = step_number(context.c, a)};
+                    return Discrepancy{.quantity = fmt::format("elements of control in phase {}",
+                                                               memory::name_of(ph)),
+                                       .expected = fmt::format("at most {}, as declared", most),
+                                       .seen = fmt::format("{}", elements),
+                                       .rank = static_cast<int>(rank),
+                                       .action = a,
+                                       .step = step_number(context.c, a)};
                 });
             }
         }
@@ -193,6 +195,7 @@ Judgement each_record(const Context& context, Check&& check) {
             const RankEvidence& evidence = segment.by_rank[rank];
             for (std::size_t i = 0; i < evidence.collectives.size(); ++i) {
                 const CollectiveRecord& record = evidence.collectives[i];
+                if (!is_training(record)) continue;
                 const auto result = check(segment, record);
                 if (!result) continue;
                 comparison.check(result->first, [&] {
@@ -233,7 +236,7 @@ Judgement bucket_size(const Context& context) {
                        [&](const Segment& segment, const CollectiveRecord& record) -> Result {
                            if (record.traffic == Traffic::control) return {};
                            const auto n = static_cast<std::size_t>(segment.ranks);
-                           const std::size_t most = (context.c.bucket_elements + n - 1) / n * n;
+                           const std::size_t most = round_up(context.c.bucket_elements, n);
                            return {{logical_elements(record) <= most,
                                     {fmt::format("at most a bucket, {} elements", most),
                                      fmt::format("{}", logical_elements(record))}}};

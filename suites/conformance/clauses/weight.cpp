@@ -69,15 +69,46 @@ const Snapshot* in_force(const Segment& segment, std::size_t rank, int action) {
     return found;
 }
 
+// How many echoes a part of the program must leave: one for each parameter of each unit, in the
+// forward and the backward of each micro-step and in the forward of each evaluation.
+std::size_t echoes_of_part(const Case& c, bool behind_reload) {
+    std::size_t uses = 0;
+    for (const UnitCase& unit : c.units) uses += unit.parameters.size();
+    std::size_t passes = 0;
+    for (int a = 0; a < static_cast<int>(c.program.size()); ++a) {
+        if (after_reload(c, a) != behind_reload) continue;
+        const ActionKind kind = c.program[static_cast<std::size_t>(a)].kind;
+        passes += kind == ActionKind::micro_step ? 2 : kind == ActionKind::evaluate ? 1 : 0;
+    }
+    return passes * uses;
+}
+
 Judgement fresh(const Context& context) {
     const Case& c = context.c;
     Comparison comparison;
-    for (const Segment& segment : context.evidence.segments)
-        for (std::size_t rank = 0; rank < segment.by_rank.size(); ++rank)
+    for (std::size_t s = 0; s < context.evidence.segments.size(); ++s) {
+        const Segment& segment = context.evidence.segments[s];
+        for (std::size_t rank = 0; rank < segment.by_rank.size(); ++rank) {
+            const std::size_t echoes = segment.by_rank[rank].echoes.size();
+            if (echoes != echoes_of_part(c, s > 0))
+                return {Verdict::not_observable,
+                        fmt::format("rank {} shows {} of {} uses of a parameter", rank, echoes,
+                                    echoes_of_part(c, s > 0)),
+                        {},
+                        0};
             for (const Echo& echo : segment.by_rank[rank].echoes) {
                 const Snapshot* snapshot = in_force(segment, rank, echo.action);
                 if (snapshot == nullptr) continue;
                 const auto& expected = snapshot->weights[echo.parameter];
+                if (echo.weights.size() != expected.size())
+                    comparison.check(false, [&] {
+                        return Discrepancy{.quantity = "elements of a parameter in use",
+                                           .expected = fmt::format("{}", expected.size()),
+                                           .seen = fmt::format("{}", echo.weights.size()),
+                                           .rank = static_cast<int>(rank),
+                                           .action = echo.action,
+                                           .parameter = c.parameters[echo.parameter].name};
+                    });
                 for (std::size_t e = 0; e < echo.weights.size() && e < expected.size(); ++e)
                     comparison.check(same_bits(echo.weights[e], expected[e]), [&] {
                         return Discrepancy{
@@ -98,6 +129,8 @@ Judgement fresh(const Context& context) {
                                              : "not the weights of the last step: stale"};
                     });
             }
+        }
+    }
     return comparison.judgement("no pass was echoed");
 }
 
@@ -163,12 +196,12 @@ std::vector<Clause> weight_clauses() {
          trains, cast},
         {"WEIGHT.REPLICAS", "All ranks see the same bits of every weight after every action.",
          "arXiv 1910.02054, section 5.1", "FC22, FC42, INIT", "not exercised: a single rank",
-         [](const Case& c) { return trains(c) && (c.ranks > 1 || c.resume_ranks > 1); }, replicas},
+         [](const Case& c) { return trains(c) && c.has_several_ranks(); }, replicas},
         {"WEIGHT.FRESH",
          "Every forward and backward pass computes with the weights of the last step, load or "
          "beginning, whole and in place.",
          "arXiv 1910.02054, section 5.3", "FC13, FC15, FC29, FRESH",
-         "not exercised: the model does not echo its weights",
+         "not exercised: no pass was made; not observable: not every use of a parameter is shown",
          [](const Case& c) { return trains(c) && c.model == Model::echo; }, fresh},
         {"FROZEN.UNCHANGED", "The bits of a frozen parameter never change.",
          "docs/specification.md, Frozen", "FC37, FRZ", "",
