@@ -1,5 +1,6 @@
 #include "suites/conformance/comparison.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -45,6 +46,55 @@ void for_each_step(const Context& context, const VisitSnapshot& visit) {
         if (snapshot.action >= 0 && snapshot.kind == ActionKind::step)
             visit(segment, rank, snapshot, expected);
     });
+}
+
+void for_each_beside_rank_0(
+    const Context& context,
+    const std::function<void(const Segment&, int, const Snapshot&, const Snapshot&)>& visit) {
+    for (const Segment& segment : context.evidence.segments)
+        for (std::size_t rank = 1; rank < segment.by_rank.size(); ++rank) {
+            const auto& ours = segment.by_rank[rank].snapshots;
+            const auto& first = segment.by_rank[0].snapshots;
+            for (std::size_t s = 0; s < std::min(ours.size(), first.size()); ++s)
+                visit(segment, static_cast<int>(rank), ours[s], first[s]);
+        }
+}
+
+void for_each_transition(const Context& context,
+                         const std::function<void(int, const Snapshot&, const Snapshot&)>& visit) {
+    for (const Segment& segment : context.evidence.segments)
+        for (std::size_t rank = 0; rank < segment.by_rank.size(); ++rank) {
+            const auto& snapshots = segment.by_rank[rank].snapshots;
+            for (std::size_t s = 1; s < snapshots.size(); ++s)
+                visit(static_cast<int>(rank), snapshots[s - 1], snapshots[s]);
+        }
+}
+
+void compare_states(const Case& c, int rank, const Snapshot& before, const Snapshot& after,
+                    std::string_view when, Comparison& comparison) {
+    const auto check = [&](const char* quantity, const std::vector<float>& was,
+                           const std::vector<float>& is, std::size_t parameter, std::size_t begin) {
+        for (std::size_t i = 0; i < is.size(); ++i)
+            comparison.check(same_bits(was[i], is[i]), [&] {
+                return Discrepancy{.quantity = fmt::format("{} {}", quantity, when),
+                                   .expected = full(double{was[i]}),
+                                   .seen = full(double{is[i]}),
+                                   .rank = rank,
+                                   .action = after.action,
+                                   .step = step_number(c, after.action),
+                                   .parameter = c.parameters[parameter].name,
+                                   .element = static_cast<long long>(begin + i)};
+            });
+    };
+    for (std::size_t o = 0; o < after.owned.size(); ++o) {
+        const OwnedSlice& was = before.owned[o];
+        const OwnedSlice& is = after.owned[o];
+        check("momentum", was.momentum, is.momentum, is.parameter, is.begin);
+        check("variance", was.variance, is.variance, is.parameter, is.begin);
+        check("master", was.master, is.master, is.parameter, is.begin);
+    }
+    for (std::size_t p = 0; p < after.weights.size(); ++p)
+        check("weight", before.weights[p], after.weights[p], p, 0);
 }
 
 int step_number(const Case& c, int action) {

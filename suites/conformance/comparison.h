@@ -44,6 +44,19 @@ void for_each_snapshot(const Context& context, const VisitSnapshot& visit);
 // Only those after a step.
 void for_each_step(const Context& context, const VisitSnapshot& visit);
 
+// Calls `visit(segment, rank, ours, first)` for each snapshot of each rank but the first, beside
+// that of rank 0 after the same action.
+void for_each_beside_rank_0(const Context& context,
+                            const std::function<void(const Segment&, int rank, const Snapshot& ours,
+                                                     const Snapshot& first)>& visit);
+// Calls `visit(rank, before, after)` for each two snapshots of a rank that follow each other.
+void for_each_transition(
+    const Context& context,
+    const std::function<void(int rank, const Snapshot& before, const Snapshot& after)>& visit);
+// Masters, moments and weights must have the same bits; `when` says after what, for the message.
+void compare_states(const Case& c, int rank, const Snapshot& before, const Snapshot& after,
+                    std::string_view when, Comparison& comparison);
+
 // "which step of the program", from 1, that an action is or comes after; 0 before the first.
 int step_number(const Case& c, int action);
 // N and the stage that hold at the action.

@@ -47,25 +47,20 @@ Judgement value(const Context& context) {
 
 Judgement agreement(const Context& context) {
     Comparison comparison;
-    for (const Segment& segment : context.evidence.segments)
-        for (std::size_t rank = 1; rank < segment.by_rank.size(); ++rank) {
-            const auto& ours = segment.by_rank[rank].snapshots;
-            const auto& first = segment.by_rank[0].snapshots;
-            for (std::size_t s = 0; s < std::min(ours.size(), first.size()); ++s)
-                if (ours[s].kind == ActionKind::step && ours[s].action >= 0)
-                    comparison.check(ours[s].norm == first[s].norm &&
-                                         ours[s].clip_coefficient == first[s].clip_coefficient,
-                                     [&] {
-                                         return Discrepancy{
-                                             .quantity = "global gradient norm, against rank 0",
-                                             .expected = full(first[s].norm),
-                                             .seen = full(ours[s].norm),
-                                             .rank = static_cast<int>(rank),
-                                             .action = ours[s].action,
-                                             .step = step_number(context.c, ours[s].action),
-                                             .diagnosis = "each rank clips by a norm of its own"};
-                                     });
-        }
+    for_each_beside_rank_0(
+        context, [&](const Segment&, int rank, const Snapshot& ours, const Snapshot& first) {
+            if (ours.kind != ActionKind::step || ours.action < 0) return;
+            comparison.check(
+                ours.norm == first.norm && ours.clip_coefficient == first.clip_coefficient, [&] {
+                    return Discrepancy{.quantity = "global gradient norm, against rank 0",
+                                       .expected = full(first.norm),
+                                       .seen = full(ours.norm),
+                                       .rank = rank,
+                                       .action = ours.action,
+                                       .step = step_number(context.c, ours.action),
+                                       .diagnosis = "each rank clips by a norm of its own"};
+                });
+        });
     return comparison.judgement("a single rank");
 }
 

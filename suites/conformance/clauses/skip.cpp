@@ -34,29 +34,22 @@ Judgement decision(const Context& context) {
 
 Judgement agreement(const Context& context) {
     Comparison comparison;
-    for (const Segment& segment : context.evidence.segments)
-        for (std::size_t rank = 1; rank < segment.by_rank.size(); ++rank) {
-            const auto& ours = segment.by_rank[rank].snapshots;
-            const auto& first = segment.by_rank[0].snapshots;
-            for (std::size_t s = 0; s < std::min(ours.size(), first.size()); ++s)
-                comparison.check(ours[s].skipped == first[s].skipped &&
-                                     ours[s].steps_skipped == first[s].steps_skipped &&
-                                     ours[s].loss_scale == first[s].loss_scale,
-                                 [&] {
-                                     const auto tell = [](const Snapshot& x) {
-                                         return fmt::format("{}, {} skipped so far, loss scale {}",
-                                                            x.skipped ? "skipped" : "taken",
-                                                            x.steps_skipped, x.loss_scale);
-                                     };
-                                     return Discrepancy{
-                                         .quantity = "decision, against rank 0",
-                                         .expected = tell(first[s]),
-                                         .seen = tell(ours[s]),
-                                         .rank = static_cast<int>(rank),
-                                         .action = ours[s].action,
-                                         .step = step_number(context.c, ours[s].action)};
-                                 });
-        }
+    const auto tell = [](const Snapshot& snapshot) {
+        return fmt::format("{}, {} skipped so far, loss scale {}",
+                           snapshot.skipped ? "skipped" : "taken", snapshot.steps_skipped,
+                           snapshot.loss_scale);
+    };
+    for_each_beside_rank_0(
+        context, [&](const Segment&, int rank, const Snapshot& ours, const Snapshot& first) {
+            comparison.check(tell(ours) == tell(first), [&] {
+                return Discrepancy{.quantity = "decision, against rank 0",
+                                   .expected = tell(first),
+                                   .seen = tell(ours),
+                                   .rank = rank,
+                                   .action = ours.action,
+                                   .step = step_number(context.c, ours.action)};
+            });
+        });
     return comparison.judgement("a single rank");
 }
 
@@ -64,51 +57,21 @@ Judgement agreement(const Context& context) {
 Judgement atomic(const Context& context) {
     Comparison comparison;
     const Case& c = context.c;
-    for (const Segment& segment : context.evidence.segments)
-        for (std::size_t rank = 0; rank < segment.by_rank.size(); ++rank) {
-            const auto& snapshots = segment.by_rank[rank].snapshots;
-            for (std::size_t s = 1; s < snapshots.size(); ++s) {
-                const Snapshot& before = snapshots[s - 1];
-                const Snapshot& after = snapshots[s];
-                const auto expected =
-                    std::ranges::find(context.expected, after.action, &Expected::action);
-                if (expected == context.expected.end() || after.kind != ActionKind::step ||
-                    !expected->skipped)
-                    continue;
-                const auto check = [&](const char* quantity, const auto& was, const auto& is,
-                                       std::size_t parameter, std::size_t begin) {
-                    for (std::size_t i = 0; i < is.size(); ++i)
-                        comparison.check(same_bits(was[i], is[i]), [&] {
-                            return Discrepancy{
-                                .quantity = fmt::format("{} after a skipped step", quantity),
-                                .expected = full(double{was[i]}),
-                                .seen = full(double{is[i]}),
-                                .rank = static_cast<int>(rank),
-                                .action = after.action,
-                                .step = step_number(c, after.action),
-                                .parameter = c.parameters[parameter].name,
-                                .element = static_cast<long long>(begin + i)};
-                        });
-                };
-                for (std::size_t o = 0; o < after.owned.size(); ++o) {
-                    const OwnedSlice& slice = after.owned[o];
-                    const OwnedSlice& old = before.owned[o];
-                    check("momentum", old.momentum, slice.momentum, slice.parameter, slice.begin);
-                    check("variance", old.variance, slice.variance, slice.parameter, slice.begin);
-                    check("master", old.master, slice.master, slice.parameter, slice.begin);
-                }
-                for (std::size_t p = 0; p < after.weights.size(); ++p)
-                    check("weight", before.weights[p], after.weights[p], p, 0);
-                comparison.check(before.steps_taken == after.steps_taken, [&] {
-                    return Discrepancy{.quantity = "steps taken, after a skipped step",
-                                       .expected = fmt::format("{}", before.steps_taken),
-                                       .seen = fmt::format("{}", after.steps_taken),
-                                       .rank = static_cast<int>(rank),
-                                       .action = after.action,
-                                       .step = step_number(c, after.action)};
-                });
-            }
-        }
+    for_each_transition(context, [&](int rank, const Snapshot& before, const Snapshot& after) {
+        const auto expected = std::ranges::find(context.expected, after.action, &Expected::action);
+        if (expected == context.expected.end() || after.kind != ActionKind::step ||
+            !expected->skipped)
+            return;
+        compare_states(c, rank, before, after, "after a skipped step", comparison);
+        comparison.check(before.steps_taken == after.steps_taken, [&] {
+            return Discrepancy{.quantity = "steps taken, after a skipped step",
+                               .expected = fmt::format("{}", before.steps_taken),
+                               .seen = fmt::format("{}", after.steps_taken),
+                               .rank = rank,
+                               .action = after.action,
+                               .step = step_number(c, after.action)};
+        });
+    });
     return comparison.judgement("no step had to be skipped");
 }
 

@@ -37,27 +37,23 @@ Judgement cast(const Context& context) {
 
 Judgement replicas(const Context& context) {
     Comparison comparison;
-    for (const Segment& segment : context.evidence.segments)
-        for (std::size_t rank = 1; rank < segment.by_rank.size(); ++rank) {
-            const auto& ours = segment.by_rank[rank].snapshots;
-            const auto& first = segment.by_rank[0].snapshots;
-            for (std::size_t s = 0; s < std::min(ours.size(), first.size()); ++s)
-                for (std::size_t p = 0; p < ours[s].weights.size(); ++p)
-                    for (std::size_t e = 0; e < ours[s].weights[p].size(); ++e)
-                        comparison.check(
-                            same_bits(ours[s].weights[p][e], first[s].weights[p][e]), [&] {
-                                return Discrepancy{.quantity = "weight, against that of rank 0",
-                                                   .expected = full(double{first[s].weights[p][e]}),
-                                                   .seen = full(double{ours[s].weights[p][e]}),
-                                                   .rank = static_cast<int>(rank),
-                                                   .owner = owner_of(segment, ours[s].action, p, e),
-                                                   .action = ours[s].action,
-                                                   .step = step_number(context.c, ours[s].action),
-                                                   .parameter = context.c.parameters[p].name,
-                                                   .element = static_cast<long long>(e),
-                                                   .diagnosis = "replicas have drifted apart"};
-                            });
-        }
+    for_each_beside_rank_0(context, [&](const Segment& segment, int rank, const Snapshot& ours,
+                                        const Snapshot& first) {
+        for (std::size_t p = 0; p < ours.weights.size(); ++p)
+            for (std::size_t e = 0; e < ours.weights[p].size(); ++e)
+                comparison.check(same_bits(ours.weights[p][e], first.weights[p][e]), [&] {
+                    return Discrepancy{.quantity = "weight, against that of rank 0",
+                                       .expected = full(double{first.weights[p][e]}),
+                                       .seen = full(double{ours.weights[p][e]}),
+                                       .rank = rank,
+                                       .owner = owner_of(segment, ours.action, p, e),
+                                       .action = ours.action,
+                                       .step = step_number(context.c, ours.action),
+                                       .parameter = context.c.parameters[p].name,
+                                       .element = static_cast<long long>(e),
+                                       .diagnosis = "replicas have drifted apart"};
+                });
+    });
     return comparison.judgement("a single rank has no replicas");
 }
 
