@@ -1,12 +1,12 @@
 #include "harness/mutants/command.h"
 
 #include <fmt/format.h>
-#include <fnmatch.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <cstdio>
 
+#include "harness/selection.h"
 #include "harness/writers/writer.h"
 #include "suites/conformance/json_reader.h"
 
@@ -22,11 +22,10 @@ constexpr int kSomeNot = 1;
 constexpr int kUsage = 2;
 constexpr int kFault = 5;
 
-bool matches(const Mutant& mutant, const std::string& glob) {
-    if (glob.empty()) return true;
-    for (const std::string* text : {&mutant.name, &mutant.fault_class, &mutant.killed_by})
-        if (fnmatch(glob.c_str(), text->c_str(), 0) == 0) return true;
-    return false;
+bool matches(const Mutant& mutant, const std::string& pattern) {
+    return pattern.empty() || matches_pattern(pattern, mutant.name) ||
+           matches_pattern(pattern, mutant.fault_class) ||
+           matches_pattern(pattern, mutant.killed_by);
 }
 
 std::vector<Mutant> chosen(const MutantOptions& options, const fs::path& source_tree) {

@@ -27,6 +27,7 @@ struct ParameterCase {
     int group = 0;
     bool trainable = true;
     Usage usage = Usage::always;
+    int gradient_exponent = 0;  // its gradients are times 2 to this power
 
     std::size_t elements() const;
 };

@@ -54,7 +54,7 @@ std::size_t read_size(const JsonReader& size, const Case& c) {
 }
 
 ParameterCase read_parameter(const JsonReader& object, const Case& c) {
-    object.allow({"name", "shape", "group", "trainable", "usage"});
+    object.allow({"name", "shape", "group", "trainable", "usage", "gradient_exponent"});
     ParameterCase parameter;
     parameter.name = object.at("name").text();
     if (parameter.name.empty()) object.at("name").fail("a parameter needs a name");
@@ -70,6 +70,9 @@ ParameterCase read_parameter(const JsonReader& object, const Case& c) {
         parameter.group = static_cast<int>(
             object.at("group").integer(0, static_cast<std::int64_t>(c.groups.size()) - 1));
     if (object.has("trainable")) parameter.trainable = object.at("trainable").boolean();
+    if (object.has("gradient_exponent"))
+        parameter.gradient_exponent =
+            static_cast<int>(object.at("gradient_exponent").integer(-20, 20));
     if (object.has("usage"))
         parameter.usage = static_cast<Usage>(object.at("usage").choice(
             {"always", "even_ranks", "odd_micro_steps", "alternating", "never"}));

@@ -58,7 +58,13 @@ bool Gradients::can_be_exact(const Case& c, int ranks) {
 bool Gradients::fits_fp16(const Case& c, int ranks) {
     if (ranks == 0) return true;
     std::size_t uses = 1;
-    for (std::size_t p = 0; p < c.parameters.size(); ++p) uses = std::max(uses, uses_of(c, p));
+    int highest = -64;
+    int lowest = 64;
+    for (std::size_t p = 0; p < c.parameters.size(); ++p) {
+        uses = std::max(uses, uses_of(c, p));
+        highest = std::max(highest, c.parameters[p].gradient_exponent);
+        lowest = std::min(lowest, c.parameters[p].gradient_exponent);
+    }
     const auto steps = std::ranges::count(c.program, ActionKind::step, &Action::kind);
     const double growths = static_cast<double>(steps / c.loss_scale.growth_interval);
     const double scale = c.loss_scale.initial * std::pow(c.loss_scale.factor, growths);
@@ -67,9 +73,9 @@ bool Gradients::fits_fp16(const Case& c, int ranks) {
         static_cast<double>(ranks) * c.micro_steps * static_cast<double>(uses);
     const int budget = largest_sum(c.precision) / odd_part(ranks * c.micro_steps);
     const double digits = std::min(static_cast<double>(budget), kLargestDigit * contributions);
-    const double largest = std::ldexp(digits * ranks * c.micro_steps, -6) * scale;
+    const double largest = std::ldexp(digits * ranks * c.micro_steps, highest - 6) * scale;
     // The smallest normal number: below it, spacing does not follow the value.
-    const double smallest = std::ldexp(c.loss_scale.minimum, -6);
+    const double smallest = std::ldexp(c.loss_scale.minimum, lowest - 6);
     return largest <= 65504 && smallest >= 0x1p-14;
 }
 
@@ -91,7 +97,8 @@ double Gradients::exact(const Contribution& from, std::size_t parameter,
         key ^ mix(static_cast<std::uint64_t>(from.rank) << 40 | from.micro_step << 8 | from.use));
     const int digit = 1 + static_cast<int>(hash % static_cast<std::uint64_t>(largest_digit_));
     const int sign = (hash >> 32) % 2 == 0 ? 1 : -1;
-    return std::ldexp(static_cast<double>(sign * digit * ranks_ * case_.micro_steps), -6);
+    return std::ldexp(static_cast<double>(sign * digit * ranks_ * case_.micro_steps),
+                      case_.parameters[parameter].gradient_exponent - 6);
 }
 
 double Gradients::value(const Contribution& from, std::size_t parameter,
@@ -121,7 +128,8 @@ void Gradients::fill(const Contribution& from, std::size_t parameter,
 
 double Gradients::initial_weight(const Case& c, std::size_t parameter, std::size_t element) {
     const std::uint64_t hash = mix(key_of(c.parameters[parameter].name, c.seed) ^ ~element);
-    return std::ldexp(static_cast<double>(hash % 255) - 127, -6);
+    constexpr std::uint64_t kRange = (std::uint64_t{1} << 24) - 1;
+    return std::ldexp(static_cast<double>(hash % kRange) - static_cast<double>(kRange / 2), -22);
 }
 
 }  // namespace zeroproof::suites

@@ -20,7 +20,8 @@ struct Contribution {
 // 2^mantissa / odd(N * GA), odd(x) being x without its factors of 2. Then each partial sum over
 // micro-steps and ranks, in any order, before or after any division by N or GA, is an integer times
 // a power of two within the mantissa of the type, and so is the mean, d's sum times 2^-6. Where
-// the budget is too small for all, an element gets few contributions, each element others.
+// the budget is too small for all, an element gets few contributions, each element others. All of a
+// parameter's are times 2^gradient_exponent, which changes nothing of that.
 class Gradients {
   public:
     // `ranks` as the case has them at that point of the program.
@@ -37,7 +38,7 @@ class Gradients {
     // that the case's program can come to. True for 0 ranks.
     static bool fits_fp16(const Case& c, int ranks);
 
-    // Weight before training: a multiple of 2^-6 below 2 in size, exact in every type.
+    // Weight before training: below 2 in size, exact in fp32, and rounded in any narrower type.
     static double initial_weight(const Case& c, std::size_t parameter, std::size_t element);
 
   private:

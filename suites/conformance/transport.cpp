@@ -55,11 +55,17 @@ std::vector<TransportOperation> transport_operations(memory::DType type, int ran
             operations.push_back({fmt::format("{} sum, accumulating", collectives::name_of(op)), op,
                                   Reduction::sum, TransportInput::accumulating,
                                   type == memory::DType::fp16 ? 2048.0 : 256.0});
+    if (type == memory::DType::fp16)
+        for (const Op op : {Op::reduce, Op::all_reduce, Op::reduce_scatter})
+            operations.push_back(
+                {fmt::format("{} mean, beyond the range", collectives::name_of(op)), op,
+                 Reduction::mean, TransportInput::beyond_range});
     return operations;
 }
 
 double transport_input(const TransportOperation& operation, int ranks, int rank,
                        std::size_t element) {
+    if (operation.input == TransportInput::beyond_range) return 40000;
     if (operation.input == TransportInput::accumulating) return rank == 0 ? operation.large : 1;
     const auto mixed = static_cast<std::size_t>(rank) * 31 + element * 7;
     return ranks * (static_cast<double>(mixed % 11) - 5);

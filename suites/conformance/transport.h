@@ -10,8 +10,9 @@
 namespace zeroproof::suites {
 
 enum class TransportInput {
-    exact,        // small multiples of N: any order and type of accumulation gives the same bits
-    accumulating  // 2^mantissa on rank 0 and 1 elsewhere: lost if 16-bit types add up in 16 bits
+    exact,         // small multiples of N: any order and type of accumulation gives the same bits
+    beyond_range,  // 40000 on each rank: their sum leaves fp16, their mean does not
+    accumulating   // 2^mantissa on rank 0 and 1 elsewhere: lost if 16-bit types add up in 16 bits
 };
 
 struct TransportOperation {

@@ -36,50 +36,49 @@ bool can_prefetch(const Case& c) {
     return false;
 }
 
-// Compares the most operations that were in flight at any moment, on each rank, with none or with
-// at least one. A part of the run without such moments shows nothing.
-Judgement in_flight(const Context& context, bool wanted, const char* quantity,
-                    const char* diagnosis,
-                    std::optional<std::size_t> (*count)(const Segment&, const InFlight&)) {
-    Comparison comparison;
-    for (const Segment& segment : context.evidence.segments)
+// Compares the most operations that were in flight at any moment of one pass, on each rank, with
+// none or with at least one. A part of the run without such moments shows nothing.
+void compare_most(const Context& context, bool is_backward, bool wanted, const char* quantity,
+                  const char* diagnosis, std::size_t InFlight::*count, bool stage_3_only,
+                  Comparison& comparison) {
+    for (const Segment& segment : context.evidence.segments) {
+        if (stage_3_only && segment.stage != 3) continue;
         for (std::size_t rank = 0; rank < segment.by_rank.size(); ++rank) {
             std::optional<std::size_t> most;
             for (const InFlight& moment : segment.by_rank[rank].in_flight)
-                most =
-                    std::max(most, count(segment, moment));  // an empty one is less than any number
+                if (moment.backward == is_backward)
+                    most = std::max(most.value_or(0), moment.*count);
             if (!most) continue;
             comparison.check(wanted == (*most > 0), [&] {
-                return Discrepancy{.quantity = quantity,
-                                   .expected = wanted ? "at least 1 at some time" : "none",
-                                   .seen = fmt::format("{} at most", *most),
-                                   .rank = static_cast<int>(rank),
-                                   .diagnosis = diagnosis};
+                return Discrepancy{
+                    .quantity = fmt::format("{} in flight while a unit's {} computes", quantity,
+                                            is_backward ? "backward" : "forward"),
+                    .expected = wanted ? "at least 1 at some time" : "none",
+                    .seen = fmt::format("{} at most", *most),
+                    .rank = static_cast<int>(rank),
+                    .diagnosis = diagnosis};
             });
         }
-    return comparison.judgement("no unit computed");
+    }
 }
 
 Judgement backward(const Context& context) {
-    return in_flight(context, context.c.overlap,
-                     "gradient reductions in flight while a unit's backward computes",
-                     context.c.overlap ? "overlap is on, and nothing overlaps"
-                                       : "overlap is off, and something overlaps",
-                     [](const Segment&, const InFlight& moment) -> std::optional<std::size_t> {
-                         if (!moment.backward) return {};
-                         return moment.gradient;
-                     });
+    Comparison comparison;
+    compare_most(context, true, context.c.overlap, "gradient reductions",
+                 context.c.overlap ? "overlap is on, and nothing overlaps"
+                                   : "overlap is off, and something overlaps",
+                 &InFlight::gradient, false, comparison);
+    return comparison.judgement("no unit computed");
 }
 
 Judgement prefetch(const Context& context) {
-    return in_flight(
-        context, context.c.prefetch, "weight gathers in flight while a unit computes",
-        context.c.prefetch ? "prefetch is on, and nothing is gathered ahead"
-                           : "prefetch is off, and something is gathered ahead",
-        [](const Segment& segment, const InFlight& moment) -> std::optional<std::size_t> {
-            if (segment.stage != 3) return {};
-            return moment.parameter;
-        });
+    Comparison comparison;
+    for (const bool is_backward : {false, true})
+        compare_most(context, is_backward, context.c.prefetch, "weight gathers",
+                     context.c.prefetch ? "prefetch is on, and nothing is gathered ahead"
+                                        : "prefetch is off, and something is gathered ahead",
+                     &InFlight::parameter, true, comparison);
+    return comparison.judgement("no unit computed");
 }
 
 constexpr std::string_view kSource = "docs/specification.md, Overlap";

@@ -52,7 +52,7 @@ bool is_reduction(const TransportOperation& o) {
     return o.reduction != Reduction::none;
 }
 bool accumulates(const TransportOperation& o) {
-    return o.input == TransportInput::accumulating;
+    return o.input != TransportInput::exact;
 }
 
 Judgement repeatable(const Context& context) {

@@ -1,5 +1,6 @@
 // The weights that the model computes with.
 #include <cmath>
+#include <map>
 
 #include "suites/conformance/comparison.h"
 #include "suites/conformance/gradients.h"
@@ -14,6 +15,11 @@ float rounded(float value, memory::DType type) {
     double room = 0;
     memory::store_element(type, &room, 0, double{value});
     return static_cast<float>(memory::load_element(type, &room, 0));
+}
+
+float initial_weight(const Case& c, std::size_t parameter, std::size_t element) {
+    return rounded(static_cast<float>(Gradients::initial_weight(c, parameter, element)),
+                   weight_type(c.precision));
 }
 
 Judgement cast(const Context& context) {
@@ -57,12 +63,22 @@ Judgement replicas(const Context& context) {
     return comparison.judgement("a single rank has no replicas");
 }
 
-// The snapshot that says which weights were in force at an action: the last one before it.
-const Snapshot* in_force(const Segment& segment, std::size_t rank, int action) {
-    const Snapshot* found = nullptr;
-    for (const Snapshot& snapshot : segment.by_rank[rank].snapshots)
-        if (snapshot.action < action) found = &snapshot;
-    return found;
+// What every pass must use from a snapshot on: the owners' masters, rounded, and frozen weights as
+// they began. Not the weights that ranks say they see: those may be as stale as what they use.
+std::vector<std::vector<float>> weights_of(const Case& c, const Segment& segment,
+                                           std::size_t snapshot) {
+    std::vector<std::vector<float>> weights;
+    for (std::size_t p = 0; p < c.parameters.size(); ++p) {
+        std::vector<float>& values = weights.emplace_back(c.parameters[p].elements());
+        for (std::size_t e = 0; e < values.size(); ++e) values[e] = initial_weight(c, p, e);
+    }
+    for (const RankEvidence& rank : segment.by_rank)
+        for (const OwnedSlice& slice : rank.snapshots[snapshot].owned)
+            for (std::size_t i = 0; i < slice.master.size(); ++i)
+                if (slice.begin + i < weights[slice.parameter].size())
+                    weights[slice.parameter][slice.begin + i] =
+                        rounded(slice.master[i], weight_type(c.precision));
+    return weights;
 }
 
 // How many echoes a part of the program must leave: one for each parameter of each unit, in the
@@ -84,6 +100,10 @@ Judgement fresh(const Context& context) {
     Comparison comparison;
     for (std::size_t s = 0; s < context.evidence.segments.size(); ++s) {
         const Segment& segment = context.evidence.segments[s];
+        std::map<int, std::vector<std::vector<float>>> weights;  // by action, from then on
+        const auto& snapshots = segment.by_rank.front().snapshots;
+        for (std::size_t i = 0; i < snapshots.size(); ++i)
+            weights[snapshots[i].action] = weights_of(c, segment, i);
         for (std::size_t rank = 0; rank < segment.by_rank.size(); ++rank) {
             const std::size_t echoes = segment.by_rank[rank].echoes.size();
             if (echoes != echoes_of_part(c, s > 0))
@@ -93,9 +113,10 @@ Judgement fresh(const Context& context) {
                         {},
                         0};
             for (const Echo& echo : segment.by_rank[rank].echoes) {
-                const Snapshot* snapshot = in_force(segment, rank, echo.action);
-                if (snapshot == nullptr) continue;
-                const auto& expected = snapshot->weights[echo.parameter];
+                const auto in_force = weights.lower_bound(echo.action);  // the first not before it
+                if (in_force == weights.begin()) continue;
+                const auto& [since, all] = *std::prev(in_force);
+                const std::vector<float>& expected = all[echo.parameter];
                 if (echo.weights.size() != expected.size())
                     comparison.check(false, [&] {
                         return Discrepancy{.quantity = "elements of a parameter in use",
@@ -114,7 +135,7 @@ Judgement fresh(const Context& context) {
                             .expected = full(double{expected[e]}),
                             .seen = full(double{echo.weights[e]}),
                             .rank = static_cast<int>(rank),
-                            .owner = owner_of(segment, snapshot->action, echo.parameter, e),
+                            .owner = owner_of(segment, since, echo.parameter, e),
                             .action = echo.action,
                             .step = step_number(c, echo.action) + 1,
                             .parameter = c.parameters[echo.parameter].name,
@@ -138,7 +159,7 @@ Judgement frozen(const Context& context) {
             for (std::size_t p = 0; p < snapshot.weights.size(); ++p)
                 for (std::size_t e = 0;
                      !c.parameters[p].trainable && e < snapshot.weights[p].size(); ++e) {
-                    const auto expected = static_cast<float>(Gradients::initial_weight(c, p, e));
+                    const float expected = initial_weight(c, p, e);
                     comparison.check(same_bits(snapshot.weights[p][e], expected), [&] {
                         return Discrepancy{.quantity = "frozen weight",
                                            .expected = full(double{expected}),
@@ -162,7 +183,7 @@ Judgement initial(const Context& context) {
             if (snapshot.action != -1) return;
             for (std::size_t p = 0; p < snapshot.weights.size(); ++p)
                 for (std::size_t e = 0; e < snapshot.weights[p].size(); ++e) {
-                    const auto expected = static_cast<float>(Gradients::initial_weight(c, p, e));
+                    const float expected = initial_weight(c, p, e);
                     comparison.check(same_bits(snapshot.weights[p][e], expected), [&] {
                         return Discrepancy{.quantity = "weight before any training",
                                            .expected = full(double{expected}),
