@@ -115,7 +115,9 @@ void add_mutants(CLI::App& app, harness::MutantOptions& options, int& code) {
         ->add_option("--catalogue", options.catalogues,
                      "Mutants in place of the built-in ones; CONTRIBUTING.md has the format")
         ->type_name("FILE");
-    mutants->add_option("--filter", options.filter, "Only mutants whose name, class or clause holds this text or matches")
+    mutants
+        ->add_option("--filter", options.filter,
+                     "Only mutants whose name, class or clause holds this text or matches")
         ->type_name("PATTERN");
     mutants
         ->add_option("--jobs", options.jobs, "Mutants at a time; as many as processors by default")
