@@ -31,15 +31,15 @@ TEST(SplitCommand, RefusesWhatNeedsAShell) {
 TEST(Recompile, ChangesSourceAndObjectAlone) {
     EXPECT_EQ(recompile({"c++", "-O3", "-Werror", "-MD", "-MF", "a.d", "-MT", "a.o", "-o", "a.o",
                          "-c", "/src/a.cpp"},
-                        "/src/a.cpp", "/work/a.cpp", "/work/mutant.o"),
-              (Words{"c++", "-O3", "-Werror", "-c", "-Wno-error", "-o", "/work/mutant.o",
-                     "/work/a.cpp"}));
+                        "/src/a.cpp", "/mutants/a.cpp", "/mutants/mutant.o"),
+              (Words{"c++", "-O3", "-Werror", "-c", "-Wno-error", "-o", "/mutants/mutant.o",
+                     "/mutants/a.cpp"}));
 }
 
 TEST(Relink, PutsTheObjectBeforeEveryLibrary) {
     EXPECT_EQ(relink({"c++", "main.o", "-o", "zeroproof", "a/liba.a", "b/libb.a", "/usr/c.so"},
-                     "/work/mutant.o", "/work/zeroproof"),
-              (Words{"c++", "main.o", "-o", "/work/zeroproof", "/work/mutant.o", "a/liba.a",
+                     "/mutants/mutant.o", "/mutants/zeroproof"),
+              (Words{"c++", "main.o", "-o", "/mutants/zeroproof", "/mutants/mutant.o", "a/liba.a",
                      "b/libb.a", "/usr/c.so"}));
     EXPECT_THROW(relink({"c++", "main.o", "-o", "zeroproof"}, "m.o", "z"), UnusableBuild);
     EXPECT_THROW(relink({"c++", "main.o", "liba.a"}, "m.o", "z"), UnusableBuild);
