@@ -64,7 +64,9 @@ int run(const MutantOptions& options) {
     const auto began = Clock::now();
     const std::vector<MutantResult> results = run_mutants(mutants, build, run_options);
     const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
-    fmt::print("{}", to_terminal(results, seconds, options.filter.empty()));
+    // Only the whole built-in catalogue is meant to have a mutant for every clause.
+    const bool is_whole = options.filter.empty() && options.catalogues.empty();
+    fmt::print("{}", to_terminal(results, seconds, is_whole));
     if (!options.json.empty()) write_whole(options.json, to_json(results, seconds));
     for (const MutantResult& result : results)
         if (result.outcome != MutantOutcome::killed) return kSomeNot;
