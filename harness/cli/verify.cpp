@@ -12,6 +12,7 @@
 #include "harness/expectations.h"
 #include "harness/run.h"
 #include "harness/subjects/reference_subject.h"
+#include "harness/writers/text.h"
 #include "harness/writers/writer.h"
 #include "suites/conformance/family.h"
 #include "suites/conformance/json_reader.h"
@@ -107,7 +108,8 @@ int verify(const VerifyOptions& options) {
     Record record;
     record.subject = options.subject;
     record.command = options.command;
-    for (const std::string& file : options.case_files) record.rerun_options += " --cases " + file;
+    for (const std::string& file : options.case_files)
+        record.rerun_options += " --cases " + shell_quoted(file);
     if (options.seed) record.rerun_options += fmt::format(" --seed {}", *options.seed);
     record.started = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
     record.seed = options.seed.value_or(Case{}.seed);
@@ -122,9 +124,16 @@ int verify(const VerifyOptions& options) {
         run_options.clauses = clauses;
         run_options.stop_at_first_failure = options.stop_at_first_failure;
         run_options.stuck = [&](const Record& unfinished) {
-            report(options, unfinished);
+            // Nothing may leave this function: whoever waits for the stuck rank waits for ever.
+            int code = exit_code(unfinished);
+            try {
+                report(options, unfinished);
+            } catch (const std::exception& error) {
+                fmt::print(stderr, "zeroproof: {}\n", error.what());
+                code = 2;  // as where a report cannot be written after a whole run
+            }
             std::fflush(nullptr);
-            std::_Exit(exit_code(unfinished));
+            std::_Exit(code);
         };
         run_options.progress = [&](std::size_t done, std::size_t total, std::size_t failures) {
             line.show(done, total, failures);

@@ -44,9 +44,6 @@ std::string what_ran(const Record& record) {
     const std::size_t cases = record.cases.size();
     std::string text =
         fmt::format("{}: {}", printable(record.subject), counted(cases, "configuration"));
-    const auto idle = static_cast<std::size_t>(std::ranges::count_if(
-        record.cases, [](const CaseResult& result) { return result.clauses.empty(); }));
-    if (idle > 0) text += fmt::format(" ({} of them with nothing to judge)", idle);
     if (record.seconds > 0)
         text += fmt::format(" in {:.2f} s, {} a second", record.seconds,
                             number(std::round(static_cast<double>(cases) / record.seconds)));
