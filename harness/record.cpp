@@ -31,8 +31,9 @@ std::vector<const suites::Clause*> Record::never_exercised() const {
         for (const ClauseResult& clause : result.clauses) {
             asked.insert(clause.clause);
             const Verdict verdict = clause.judgement.verdict;
-            if (verdict == Verdict::pass || verdict == Verdict::fail ||
-                verdict == Verdict::rejected || verdict == Verdict::not_declared)
+            if (verdict == Verdict::pass || verdict == Verdict::deviates ||
+                verdict == Verdict::fail || verdict == Verdict::rejected ||
+                verdict == Verdict::not_declared)
                 settled.insert(clause.clause);
         }
     std::vector<const suites::Clause*> never;
@@ -45,7 +46,8 @@ int exit_code(const Record& record) {
     if (record.count(Verdict::harness_error) > 0) return 5;
     if (record.unexpected_failures() > 0 || !record.broken_expectations.empty()) return 1;
     const auto ran = std::ranges::count_if(record.cases, [](const CaseResult& result) {
-        return result.status != suites::RunStatus::environment;
+        return result.status != suites::RunStatus::environment &&
+               result.status != suites::RunStatus::adapter_failed;
     });
     if (ran == 0) return record.cases.empty() ? 3 : 4;
     // A run that broke off, and of which no clause that was asked for tells.

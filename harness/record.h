@@ -48,7 +48,8 @@ struct Measurement {
 
 struct Record {
     std::string subject;
-    std::string command;        // as typed
+    std::string command;                            // as typed
+    std::optional<std::string> subject_argument{};  // as typed, if it is not the subject's name
     std::string rerun_options;  // what a single case needs to be run again, beside its id
     std::string started;        // UTC, ISO 8601
     double seconds = 0;

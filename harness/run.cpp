@@ -32,7 +32,9 @@ class Runner {
           finished_(cases.size(), false) {}
 
     void run(Record& record) {
-        {
+        if (subject_.runs_batches()) {
+            run_batches();
+        } else {
             std::vector<std::jthread> workers;
             for (int job = 0; job < options_.jobs; ++job)
                 workers.emplace_back([this, job] { work(static_cast<std::size_t>(job)); });
@@ -43,6 +45,51 @@ class Runner {
     }
 
   private:
+    // What a batch runs: a case, or the twin of one.
+    struct Place {
+        std::size_t index;
+        bool is_twin;
+    };
+
+    void run_batches() {
+        std::vector<const Case*> all;
+        std::vector<Place> places;
+        std::vector<std::optional<suites::Evidence>> evidence(cases_.size());
+        std::vector<std::optional<suites::Evidence>> twins(cases_.size());
+        for (std::size_t i = 0; i < cases_.size(); ++i) {
+            if (clauses_for(*cases_[i]).empty()) continue;
+            all.push_back(cases_[i]);
+            places.push_back({i, false});
+            if (cases_[i]->twin.empty()) continue;
+            all.push_back(&cases_[i]->twin.front());
+            places.push_back({i, true});
+        }
+        auto since = Clock::now();
+        subject_.run_batch(all, options_.timeout, [&](std::size_t at, suites::Evidence seen) {
+            const auto [i, is_twin] = places[at];
+            const Case& c = *cases_[i];
+            (is_twin ? twins : evidence)[i] = std::move(seen);
+            if (!evidence[i] || (!c.twin.empty() && !twins[i])) return true;
+            CaseResult result = judged(c, *evidence[i], c.twin.empty() ? nullptr : &*twins[i]);
+            result.seconds = std::chrono::duration<double>(Clock::now() - since).count();
+            since = Clock::now();
+            note_measurement(i, *evidence[i]);
+            finish(i, std::move(result));
+            evidence[i].emplace();
+            twins[i].emplace();
+            return !stop_;
+        });
+    }
+
+    void note_measurement(std::size_t index, const suites::Evidence& evidence) {
+        const Case& c = *cases_[index];
+        if (c.measured && c.has(suites::ActionKind::step) &&
+            evidence.status == suites::RunStatus::completed &&
+            evidence.observed.has(suites::Observation::live_bytes) &&
+            evidence.observed.has(suites::Observation::collectives))
+            measurements_[index] = measure(c, evidence);
+    }
+
     struct Busy {
         std::optional<std::size_t> index;  // of the case that the subject runs now
         Clock::time_point since;
@@ -136,10 +183,7 @@ class Runner {
         suites::Evidence twin;
         if (!c.twin.empty()) twin = run_subject(job, index, c.twin.front());
         CaseResult result = judged(c, evidence, c.twin.empty() ? nullptr : &twin);
-        const bool steps =
-            std::ranges::count(c.program, suites::ActionKind::step, &suites::Action::kind) > 0;
-        if (c.measured && steps && evidence.status == suites::RunStatus::completed)
-            measurements_[index] = measure(c, evidence);
+        note_measurement(index, evidence);
         result.seconds = std::chrono::duration<double>(Clock::now() - began).count();
         return result;
     }
@@ -152,7 +196,7 @@ class Runner {
         result.message = evidence.message;
         std::vector<suites::Expected> expected;
         if (!c.transport && evidence.status == suites::RunStatus::completed)
-            expected = suites::expect(c);
+            expected = suites::expect(c, subject_.declaration().meanings);
         const suites::Context context{c, subject_.declaration(), evidence, expected, twin};
         for (const suites::Clause* clause : clauses_for(c))
             result.clauses.push_back({clause, suites::judge(*clause, context), {}});

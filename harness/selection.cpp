@@ -5,6 +5,8 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "suites/conformance/json_reader.h"
 
@@ -16,7 +18,44 @@ bool matches_pattern(const std::string& pattern, const std::string& text) {
     return fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
 }
 
-std::vector<const Case*> select_cases(const std::vector<Case>& cases, const Selection& selection) {
+namespace {
+
+// Whether the subject is to be tried with the case. What it refuses is a case only where that is
+// the family's purpose.
+bool suits(const Case& c, const suites::Declaration& declaration) {
+    if (c.transport) return declaration.tests_transport;
+    if (declaration.undeclared || !c.features.empty()) return true;
+    return outside_declaration(c, declaration).empty() &&
+           (c.twin.empty() || outside_declaration(c.twin.front(), declaration).empty());
+}
+
+// FNV-1a: spreads a sample over a family whatever the order of its sweep.
+std::uint64_t spread(const std::string& id) {
+    std::uint64_t hash = 0xCBF29CE484222325u;
+    for (const char letter : id)
+        hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001B3u;
+    return hash;
+}
+
+std::vector<const Case*> sampled(const std::vector<const Case*>& cases, std::size_t most) {
+    std::map<std::string_view, std::vector<const Case*>> families;
+    for (const Case* c : cases) families[c->family].push_back(c);
+    std::set<const Case*> kept;
+    for (auto& [family, members] : families) {
+        std::ranges::stable_sort(members, {}, [](const Case* c) { return spread(c->id); });
+        kept.insert(members.begin(),
+                    members.begin() + static_cast<std::ptrdiff_t>(std::min(most, members.size())));
+    }
+    std::vector<const Case*> chosen;
+    for (const Case* c : cases)
+        if (kept.contains(c)) chosen.push_back(c);
+    return chosen;
+}
+
+}  // namespace
+
+std::vector<const Case*> select_cases(const std::vector<Case>& cases, const Selection& selection,
+                                      const suites::Declaration& declaration) {
     const auto wanted = [](const auto& values, const auto& value) {
         return values.empty() || std::ranges::count(values, value) > 0;
     };
@@ -26,19 +65,26 @@ std::vector<const Case*> select_cases(const std::vector<Case>& cases, const Sele
     for (const std::string& filter : selection.filters)
         (std::ranges::count(cases, filter, &Case::id) > 0 ? ids : patterns).push_back(filter);
     const auto passes_filter = [&](const Case& c) {
-        return selection.filters.empty() || std::ranges::count(ids, c.id) > 0 ||
+        return selection.filters.empty() ||
                std::ranges::any_of(patterns, [&](const std::string& pattern) {
                    return matches_pattern(pattern, c.id);
                });
+    };
+    const auto is_usual = [&](const Case& c) {
+        return !selection.ranks.empty() ||
+               std::max(c.ranks, c.resume_ranks) <= declaration.most_ranks;
     };
     std::vector<const Case*> chosen;
     for (const Case& c : cases) {
         // A test of the transport has no stage: it is left out when stages are asked for.
         if (!selection.stages.empty() && (c.transport || !wanted(selection.stages, c.stage)))
             continue;
-        if (wanted(selection.ranks, c.ranks) && passes_filter(c)) chosen.push_back(&c);
+        if (!wanted(selection.ranks, c.ranks)) continue;
+        const bool by_name = std::ranges::count(ids, c.id) > 0;
+        if (by_name || (passes_filter(c) && is_usual(c) && suits(c, declaration)))
+            chosen.push_back(&c);
     }
-    return chosen;
+    return selection.sample > 0 ? sampled(chosen, selection.sample) : chosen;
 }
 
 std::vector<const suites::Clause*> select_clauses(const std::vector<std::string>& patterns) {

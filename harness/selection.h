@@ -16,10 +16,14 @@ struct Selection {
     std::vector<int> stages;           // empty: all
     std::vector<int> ranks;            // empty: all
     std::vector<std::string> filters;  // of case ids, one must match; empty: all
+    std::size_t sample = 0;            // most cases of a family, spread over it; 0: all
 };
 
-// Pointers into `cases`, in their order.
-std::vector<const Case*> select_cases(const std::vector<Case>& cases, const Selection& selection);
+// Pointers into `cases`, in their order. Of the declaration's stages, ranks and precisions, unless
+// the selection asks for others; of what it does not support beyond these only families that are
+// there to be refused.
+std::vector<const Case*> select_cases(const std::vector<Case>& cases, const Selection& selection,
+                                      const suites::Declaration& declaration);
 
 // Clauses whose name matches one of the patterns. Throws suites::BadInput for a pattern that
 // matches none, naming those that are alike.

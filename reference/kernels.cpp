@@ -68,6 +68,15 @@ void add_into(Tensor target, std::span<const float> source) {
     });
 }
 
+void scale(Tensor target, float factor) {
+    with_weight_type(target.type, [&](auto storage) {
+        using Storage = decltype(storage);
+        auto* values = reinterpret_cast<Storage*>(target.data);
+        for (std::size_t i = 0; i < target.elements; ++i)
+            values[i] = narrow<Storage>(widen(values[i]) * factor);
+    });
+}
+
 void cast_into(Tensor target, std::span<const float> source) {
     same_size(target.elements, source.size());
     with_weight_type(target.type, [&](auto storage) {

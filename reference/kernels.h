@@ -11,6 +11,8 @@ namespace zeroproof::reference {
 void add_into(Tensor target, ConstTensor source);
 // target += source, rounded to the type.
 void add_into(Tensor target, std::span<const float> source);
+// target *= factor, rounded to the type.
+void scale(Tensor target, float factor);
 // Rounds to nearest even.
 void cast_into(Tensor target, std::span<const float> source);
 // Exact: every floating type here is a subset of fp32 (fp64 excepted).

@@ -18,12 +18,45 @@ Stage::Stage(const Setup& setup, std::span<const FlatParameters> flats, std::siz
       states_(flats, owner, setup.options.precision, setup.model, setup.space),
       loss_scale_(setup.options.precision, setup.options.loss_scale) {}
 
-StepOutcome Stage::step() {
-    complete_gradients();
-
+GradientMeasure Stage::measure_gradients() {
     GradientMeasure measure;
     for (const Slice& slice : owned()) measure.add(gradient(slice), gradient_divisor());
     if (is_partitioned()) measure.reduce(setup_.channels.control);
+    return measure;
+}
+
+void Stage::clip_gradients(double bound) {
+    complete_gradients();
+    const GradientMeasure measure = measure_gradients();
+    if (measure.non_finite > 0) return;
+    const float factor = clip_coefficient(std::sqrt(measure.sum_of_squares), bound);
+    for (const Slice& slice : owned()) scale(gradient(slice), factor);
+}
+
+void Stage::scale_gradient(std::size_t parameter, float factor) {
+    complete_gradients();
+    for (const Slice& slice : owned())
+        if (slice.parameter == parameter) scale(gradient(slice), factor);
+}
+
+void Stage::scale_weight(std::size_t parameter, float factor) {
+    const Parameter& which = setup_.model.parameters()[parameter];
+    if (!which.trainable) {
+        std::vector<float> values(which.elements);
+        read_weights(parameter, values);
+        for (float& value : values) value *= factor;
+        write_frozen(parameter, values);
+        return;
+    }
+    for (const Slice& slice : owned())
+        if (slice.parameter == parameter)
+            for (float& value : master(slice)) value *= factor;
+    publish();
+}
+
+StepOutcome Stage::step() {
+    complete_gradients();
+    const GradientMeasure measure = measure_gradients();
 
     if (measure.non_finite > 0) {
         ++steps_skipped_;

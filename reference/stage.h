@@ -10,6 +10,7 @@
 #include "collectives/communicator.h"
 #include "memory/space.h"
 #include "reference/model.h"
+#include "reference/optimizer/gradient_norm.h"
 #include "reference/optimizer/loss_scale.h"
 #include "reference/optimizer/optimizer_states.h"
 #include "reference/options.h"
@@ -69,6 +70,12 @@ class Stage {
     virtual void accept_gradient(std::size_t unit, std::span<const Tensor> gradients) = 0;
     virtual void end_backward() = 0;
 
+    // --- Edits of the window's reduced gradient, before the step. Collective. ---
+    void clip_gradients(double bound);
+    void scale_gradient(std::size_t parameter, float factor);
+    // Master and weight of a trainable parameter, or a frozen one's weight. Collective.
+    void scale_weight(std::size_t parameter, float factor);
+
     // --- Step: unscale, norm, clip or skip, Adam on the owned part, publish new weights. ---
     StepOutcome step();
 
@@ -116,6 +123,9 @@ class Stage {
     Setup setup_;
 
   private:
+    // Of the whole reduced gradient, unscaled; the same on every rank.
+    GradientMeasure measure_gradients();
+
     OptimizerStates states_;
     LossScale loss_scale_;
     std::int64_t steps_taken_ = 0;

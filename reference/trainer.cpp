@@ -70,11 +70,41 @@ void Trainer::backward() {
 }
 
 StepOutcome Trainer::step() {
-    if (micro_step_ != options_.micro_steps)
-        throw std::logic_error(
-            fmt::format("step after {} of {} micro-steps", micro_step_, options_.micro_steps));
+    if (micro_step_ > 0)
+        require_whole_window("step");
+    else
+        stage_->zero_gradients();
     micro_step_ = 0;
     return stage_->step();
+}
+
+void Trainer::require_whole_window(const char* what) const {
+    if (micro_step_ != options_.micro_steps)
+        throw std::logic_error(
+            fmt::format("{} after {} of {} micro-steps", what, micro_step_, options_.micro_steps));
+}
+
+void Trainer::require_no_window(const char* what) const {
+    if (micro_step_ != 0) throw std::logic_error(fmt::format("{} in the middle of a window", what));
+}
+
+void Trainer::clip(double bound) {
+    require_whole_window("clipping");
+    stage_->clip_gradients(bound);
+}
+
+void Trainer::scale_gradient(std::size_t parameter, float factor) {
+    require_whole_window("scaling a gradient");
+    stage_->scale_gradient(parameter, factor);
+}
+
+void Trainer::scale_weight(std::size_t parameter, float factor) {
+    require_no_window("scaling a weight");
+    stage_->scale_weight(parameter, factor);
+}
+
+void Trainer::set_learning_rate(std::size_t group, float learning_rate) {
+    options_.groups.at(group).learning_rate = learning_rate;
 }
 
 void Trainer::zero_grad() {
@@ -87,12 +117,12 @@ void Trainer::evaluate() {
 }
 
 void Trainer::save(const std::filesystem::path& folder) {
-    if (micro_step_ != 0) throw std::logic_error("a checkpoint in the middle of a window");
+    require_no_window("a checkpoint");
     save_checkpoint(*stage_, model_, folder);
 }
 
 void Trainer::load(const std::filesystem::path& folder) {
-    if (micro_step_ != 0) throw std::logic_error("a checkpoint in the middle of a window");
+    require_no_window("a checkpoint");
     load_checkpoint(*stage_, model_, folder);
 }
 

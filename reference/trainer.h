@@ -21,10 +21,17 @@ class Trainer {
     void forward();
     // The gradient of the micro-step, accumulated. The first of a window starts from zero.
     void backward();
-    // Throws std::logic_error in the middle of a window.
+    // Throws std::logic_error in the middle of a window. Without any micro-step the gradient is
+    // zero.
     StepOutcome step();
     // Discards what the window has accumulated: the next backward is its first again.
     void zero_grad();
+    // Between the last micro-step of a window and its step: edits of the reduced gradient.
+    void clip(double bound);  // multiplies by min(1, bound / norm), if all of it is finite
+    void scale_gradient(std::size_t parameter, float factor);
+    // Between two windows.
+    void scale_weight(std::size_t parameter, float factor);
+    void set_learning_rate(std::size_t group, float learning_rate);
     // A forward pass between any two calls; changes nothing.
     void evaluate();
 
@@ -36,6 +43,10 @@ class Trainer {
     Stage& stage() { return *stage_; }
 
   private:
+    // Throws std::logic_error unless all micro-steps of the window are done.
+    void require_whole_window(const char* what) const;
+    void require_no_window(const char* what) const;
+
     Model& model_;
     Options options_;
     memory::Space& space_;

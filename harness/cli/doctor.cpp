@@ -75,7 +75,7 @@ int doctor() {
     complete &= program("cmake", "building", "cmake");
     complete &= program("ninja", "building", "ninja-build");
 
-    fmt::print("\nNot in this build: MPI, NCCL, CUDA, and subjects other than the reference.\n");
+    fmt::print("\nNot in this build: MPI, NCCL, CUDA, and the planner.\n");
     fmt::print("{}\n", complete ? "Everything that this build can use is there."
                                 : "Something is missing: 'ci/setup' installs it on Debian.");
     return complete ? 0 : 1;

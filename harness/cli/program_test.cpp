@@ -76,7 +76,7 @@ TEST(Program, UsageErrorsEndWithTwoAndSayWhatToDo) {
         {"verify reference --stage 4", "4"},
         {"verify reference --ranks 0", "0"},
         {"verify reference --ranks -1", "-1"},
-        {"verify nothing-like-it", "known is: reference"},
+        {"verify nothing-like-it", "known are: reference,"},
         {"verify reference --clause GRADIENT.MEEN", "GRADIENT.MEAN"},
         {"verify reference --filter no-such-case", "--list"},
         {"verify reference --cases /nowhere/cases.json", "/nowhere/cases.json"},

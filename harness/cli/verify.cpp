@@ -10,10 +10,15 @@
 #include <thread>
 
 #include "harness/expectations.h"
+#include "harness/option_cases.h"
 #include "harness/run.h"
+#include "harness/subjects/plugin_subject.h"
+#include "harness/subjects/process_subject.h"
+#include "harness/subjects/python_subject.h"
 #include "harness/subjects/reference_subject.h"
 #include "harness/writers/text.h"
 #include "harness/writers/writer.h"
+#include "suites/conformance/declaration_reader.h"
 #include "suites/conformance/family.h"
 #include "suites/conformance/json_reader.h"
 
@@ -21,10 +26,36 @@ namespace zeroproof::harness {
 
 namespace {
 
-std::unique_ptr<suites::Subject> make_subject(const std::string& name) {
-    if (name == "reference") return make_reference_subject();
-    throw suites::BadInput(fmt::format("unknown subject '{}'; known is: reference", name));
+std::unique_ptr<suites::Subject> make_command_subject(const VerifyOptions& options,
+                                                      const Progress& progress) {
+    ProcessOptions process;
+    process.declaration = suites::declares_nothing("the command");
+    if (!options.declaration_file.empty())
+        process.declaration = suites::read_declaration(
+            suites::read_text_file(options.declaration_file), options.declaration_file);
+    process.any_version = options.any_version;
+    process.progress = progress;
+    const std::string command = options.run_command;
+    (void)shell_launch(command, 1, "", "");  // speaks up before any case is written
+    process.launch = [command](int ranks, const std::string& cases, const std::string& results) {
+        return shell_launch(command, ranks, cases, results);
+    };
+    return make_process_subject(std::move(process));
 }
+
+}  // namespace
+
+std::unique_ptr<suites::Subject> make_subject(const VerifyOptions& options,
+                                              const Progress& progress) {
+    if (!options.run_command.empty()) return make_command_subject(options, progress);
+    if (!options.declaration_file.empty())
+        throw suites::BadInput("--declaration is for --run: other subjects have theirs");
+    if (options.subject == "reference") return make_reference_subject();
+    if (names_plugin(options.subject)) return make_plugin_subject(options.subject, progress);
+    return make_python_subject(options.subject, {options.python, options.any_version, progress});
+}
+
+namespace {
 
 std::vector<Case> cases_of(const VerifyOptions& options) {
     std::vector<Case> cases;
@@ -56,8 +87,10 @@ class ProgressLine {
   public:
     explicit ProgressLine(const std::string& mode)
         : shown_(mode == "always" || (mode == "auto" && isatty(STDERR_FILENO) != 0)) {}
-    ~ProgressLine() {
+    ~ProgressLine() { clear(); }
+    void clear() {
         if (drawn_) fmt::print(stderr, "\r\x1b[K");
+        drawn_ = false;
     }
     void show(std::size_t done, std::size_t total, std::size_t failures) {
         const auto now = std::chrono::steady_clock::now();
@@ -65,6 +98,14 @@ class ProgressLine {
         last_ = now;
         drawn_ = true;
         fmt::print(stderr, "\r\x1b[K{} of {} cases, {} failures", done, total, failures);
+        std::fflush(stderr);
+    }
+
+    // A line of its own, for what takes long.
+    void tell(const std::string& what) {
+        if (!shown_) return;
+        fmt::print(stderr, "\r\x1b[K{} ...", what);
+        drawn_ = true;
         std::fflush(stderr);
     }
 
@@ -85,14 +126,18 @@ void report(const VerifyOptions& options, const Record& record) {
 }  // namespace
 
 int verify(const VerifyOptions& options) {
-    const auto subject = make_subject(options.subject);
-    const std::vector<Case> cases = cases_of(options);
-    const auto chosen = select_cases(cases, options.selection);
+    ProgressLine line(options.progress);
+    const auto subject = make_subject(options, [&](const std::string& what) { line.tell(what); });
+    std::vector<Case> cases = cases_of(options);
+    for (Case& c : option_cases(cases, subject->declaration())) cases.push_back(std::move(c));
+    Selection selection = options.selection;
+    selection.sample = options.sample;
+    const auto chosen = select_cases(cases, selection, subject->declaration());
     const auto clauses = select_clauses(options.clauses);
     if (chosen.empty())
         throw suites::BadInput(
-            "no case is left by --stage, --ranks and --filter; "
-            "'zeroproof verify --list' shows them all");
+            "no case is left by --stage, --ranks, --filter and what the subject declares; "
+            "'zeroproof verify --list' shows those of the reference");
     if (options.list) return list(chosen, clauses);
 
     if (options.stop_at_first_failure && !options.expect_file.empty())
@@ -106,8 +151,18 @@ int verify(const VerifyOptions& options) {
         if (!file.empty()) check_writable(file);
 
     Record record;
-    record.subject = options.subject;
+    record.subject = subject->declaration().name;
+    if (!options.run_command.empty())
+        record.subject_argument = "";
+    else if (names_plugin(options.subject))
+        record.subject_argument = options.subject;
     record.command = options.command;
+    if (!options.run_command.empty())
+        record.rerun_options += " --run " + shell_quoted(options.run_command);
+    if (!options.declaration_file.empty())
+        record.rerun_options += " --declaration " + shell_quoted(options.declaration_file);
+    if (!options.python.empty())
+        record.rerun_options += " --python " + shell_quoted(options.python);
     for (const std::string& file : options.case_files)
         record.rerun_options += " --cases " + shell_quoted(file);
     if (options.seed) record.rerun_options += fmt::format(" --seed {}", *options.seed);
@@ -117,7 +172,6 @@ int verify(const VerifyOptions& options) {
                       ? options.jobs
                       : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     {
-        ProgressLine line(options.progress);
         RunOptions run_options;
         run_options.jobs = record.jobs;
         run_options.timeout = std::chrono::seconds(options.timeout_seconds);
@@ -139,6 +193,7 @@ int verify(const VerifyOptions& options) {
             line.show(done, total, failures);
         };
         run(*subject, chosen, run_options, record);
+        line.clear();
     }
     apply_expectations(expectations, record);
     report(options, record);

@@ -2,16 +2,24 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "harness/selection.h"
+#include "suites/conformance/subject.h"
 
 namespace zeroproof::harness {
 
 struct VerifyOptions {
     std::string subject = "reference";
+    std::string run_command;       // in place of a subject
+    std::string declaration_file;  // of the subject of run_command
+    std::string python;
+    bool any_version = false;
+    std::size_t sample = 0;  // most cases of a family; 0: all
     Selection selection;
     std::vector<std::string> clauses;     // patterns; empty: all
     std::vector<std::string> case_files;  // families in place of the built-in ones
@@ -28,6 +36,11 @@ struct VerifyOptions {
     bool stop_at_first_failure = false;
     std::string command;  // as typed, for the record
 };
+
+// What the options name. `progress` is told what takes long. Throws suites::BadInput.
+using Progress = std::function<void(const std::string& what)>;
+std::unique_ptr<suites::Subject> make_subject(const VerifyOptions& options,
+                                              const Progress& progress);
 
 // Returns the exit code. Throws suites::BadInput and Unwritable for what the user got wrong.
 int verify(const VerifyOptions& options);

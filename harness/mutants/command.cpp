@@ -36,7 +36,11 @@ std::vector<Mutant> chosen(const MutantOptions& options, const fs::path& source_
     if (mutants.empty())
         throw suites::BadInput(
             fmt::format("no mutant in {} catalogues matches '{}'", files.size(), options.filter));
-    return mutants;
+    if (options.sample == 0 || options.sample >= mutants.size()) return mutants;
+    std::vector<Mutant> sample;
+    for (std::size_t i = 0; i < options.sample; ++i)
+        sample.push_back(mutants[i * mutants.size() / options.sample]);
+    return sample;
 }
 
 int say(int code, const std::string& message) {
@@ -51,6 +55,8 @@ int run(const MutantOptions& options) {
     MutantRunOptions run_options;
     run_options.jobs = options.jobs;
     run_options.timeout = options.timeout;
+    run_options.fuzz = std::chrono::seconds(options.fuzz_seconds);
+    run_options.seed = options.seed;
     run_options.keep = options.keep;
     if (options.keep) {
         run_options.work_folder =
@@ -64,8 +70,16 @@ int run(const MutantOptions& options) {
     const auto began = Clock::now();
     const std::vector<MutantResult> results = run_mutants(mutants, build, run_options);
     const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
+    if (options.fuzz_seconds > 0) {
+        fmt::print("{}", search_to_terminal(results, options, seconds));
+        if (!options.json.empty())
+            write_whole(options.json, search_to_json(results, options, seconds));
+        const SearchScore score = search_score(results);
+        return score.found == results.size() ? kAllKilled : kSomeNot;
+    }
     // Only the whole built-in catalogue is meant to have a mutant for every clause.
-    const bool is_whole = options.filter.empty() && options.catalogues.empty();
+    const bool is_whole =
+        options.filter.empty() && options.catalogues.empty() && options.sample == 0;
     fmt::print("{}", to_terminal(results, seconds, is_whole));
     if (!options.json.empty()) write_whole(options.json, to_json(results, seconds));
     for (const MutantResult& result : results)

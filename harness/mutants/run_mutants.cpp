@@ -88,13 +88,14 @@ class MutantRunner {
 
   private:
     void require_fit_baseline() {
-        const Verification baseline = verify(build_.program(), folder_, {}, jobs_);
+        const Verification baseline = fuzzes() ? search(build_.program(), folder_)
+                                               : verify(build_.program(), folder_, {}, jobs_);
         if (baseline.end.exited_with(kConforms) || baseline.end.exited_with(kInconclusive)) return;
         throw UnfitBaseline(fmt::format(
             "the unmodified reference does not conform ({}): mutants would tell nothing. See: {} "
-            "verify reference",
+            "{} reference",
             baseline.failed.empty() ? tell(baseline.end) : baseline.failed.front(),
-            build_.program().string()));
+            build_.program().string(), fuzzes() ? "fuzz" : "verify"));
     }
 
     void work() {
@@ -124,9 +125,12 @@ class MutantRunner {
             result.outcome = MutantOutcome::not_built;
         } else {
             const auto built_at = Clock::now();
-            classify(
-                verify(program, folder, mutant.killed_by, 1),
-                [&] { return verify(program, folder, {}, 1); }, result);
+            if (fuzzes())
+                classify_search(search(program, folder), result);
+            else
+                classify(
+                    verify(program, folder, mutant.killed_by, 1),
+                    [&] { return verify(program, folder, {}, 1); }, result);
             if (result.outcome == MutantOutcome::crashed ||
                 result.outcome == MutantOutcome::timed_out)
                 result.note += fmt::format("\n{}", tail(folder / "verify.txt"));
@@ -153,6 +157,21 @@ class MutantRunner {
             return false;
         }
         return true;
+    }
+
+    bool fuzzes() const { return options_.fuzz.count() > 0; }
+
+    // With random programs, to the first that fails.
+    Verification search(const fs::path& program, const fs::path& folder) {
+        const fs::path record = folder / "record.json";
+        fs::remove(record);
+        const ChildEnd end = run_child(
+            {program.string(), "fuzz", "reference", "--stop-at-first", "--no-shrink", "--jobs", "1",
+             "--seconds", fmt::format("{}", options_.fuzz.count()), "--seed",
+             fmt::format("{}", options_.seed), "--timeout",
+             fmt::format("{}", options_.timeout.count()), "--json", record.string()},
+            folder, folder / "verify.txt", options_.fuzz + 4 * options_.timeout + seconds(60));
+        return read_search(end, text_of(record));
     }
 
     // With one clause or, if it is empty, all.
@@ -216,6 +235,40 @@ std::vector<std::string> failed_clauses(std::string_view record) {
         // The child has ended before it wrote the whole.
     }
     return {failed.begin(), failed.end()};
+}
+
+Verification read_search(ChildEnd end, std::string_view record) {
+    Verification search{end, {}};
+    try {
+        const suites::Json json = suites::parse_json(record, "record");
+        std::set<std::string> failed;
+        for (const suites::Json& group : json.at("groups")) {
+            failed.insert(group.at("clause").get<std::string>());
+            for (const suites::Json& other : group.at("fails_too"))
+                failed.insert(other.get<std::string>());
+        }
+        search.failed.assign(failed.begin(), failed.end());
+        if (const suites::Json& after = json.at("first_failure_after_seconds"); after.is_number())
+            search.found_after = after.get<double>();
+    } catch (const std::exception&) {
+        // The child has ended before it wrote the whole.
+    }
+    return search;
+}
+
+void classify_search(const Verification& search, MutantResult& result) {
+    result.killers = search.failed;
+    result.found_after = search.found_after;
+    if (search.end.exited_with(kViolation)) {
+        const bool named = std::ranges::count(search.failed, result.mutant.killed_by) > 0;
+        result.outcome = named ? MutantOutcome::killed : MutantOutcome::killed_by_another;
+    } else if (search.end.exited_with(kConforms)) {
+        result.outcome = MutantOutcome::survived;
+    } else {
+        result.outcome = search.end.how == ChildEnd::How::timed_out ? MutantOutcome::timed_out
+                                                                    : MutantOutcome::crashed;
+        result.note = tell(search.end);
+    }
 }
 
 void classify(const Verification& named, const std::function<Verification()>& all,

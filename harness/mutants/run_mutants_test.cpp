@@ -66,6 +66,33 @@ TEST(FailedClauses, AreThoseOfTheRecordWithThatVerdict) {
     EXPECT_TRUE(failed_clauses(R"({"cases": [)").empty());
 }
 
+TEST(Search, AnyClauseFinds) {
+    const auto searched = [](ChildEnd end, std::string_view record) {
+        MutantResult result;
+        result.mutant.killed_by = "NORM.VALUE";
+        classify_search(read_search(end, record), result);
+        return result;
+    };
+    const MutantResult other = searched({How::exited, 1}, R"({"first_failure_after_seconds": 0.5,
+        "groups": [{"clause": "GRADIENT.MEAN", "fails_too": ["MOMENT.FIRST"]}]})");
+    EXPECT_EQ(other.outcome, MutantOutcome::killed_by_another);
+    EXPECT_EQ(other.found_after, 0.5);
+    EXPECT_EQ(other.killers, (std::vector<std::string>{"GRADIENT.MEAN", "MOMENT.FIRST"}));
+    const MutantResult named = searched({How::exited, 1}, R"({"first_failure_after_seconds": 2,
+        "groups": [{"clause": "LIVENESS.END", "fails_too": ["NORM.VALUE"]}]})");
+    EXPECT_EQ(named.outcome, MutantOutcome::killed);
+    const MutantResult none = searched({How::exited, 0}, R"({"first_failure_after_seconds": null,
+        "groups": []})");
+    EXPECT_EQ(none.outcome, MutantOutcome::survived);
+    const MutantResult dead = searched({How::signalled, SIGSEGV}, "");
+    EXPECT_EQ(dead.outcome, MutantOutcome::crashed);
+
+    const SearchScore score = search_score({other, named, none, dead});
+    EXPECT_EQ(score.found, 2u);
+    EXPECT_EQ(score.share, 0.5);
+    EXPECT_EQ(score.median, 1.25);
+}
+
 TEST(Report, ScoreIsWhatTheNamedClauseKilledOfAll) {
     std::vector<MutantResult> results(4);
     results[0].outcome = MutantOutcome::killed;

@@ -118,9 +118,7 @@ void ReferenceRank::Terms::initial_weights(std::size_t parameter, std::size_t be
 bool ReferenceRank::Terms::terms(std::size_t unit, std::size_t parameter,
                                  std::span<float> g) const {
     const Case& c = owner_.case_;
-    const auto window_micro_step =
-        static_cast<int>(owner_.micro_step_ % static_cast<std::size_t>(c.micro_steps));
-    if (!is_used(c.parameters[parameter], owner_.rank_, window_micro_step)) return false;
+    if (!owner_.gradients_.is_used(parameter, owner_.rank_, owner_.micro_step_)) return false;
     std::size_t use = 0;
     for (std::size_t u = 0; u < unit; ++u)
         use += static_cast<std::size_t>(std::ranges::count(c.units[u].parameters, parameter));
@@ -151,7 +149,7 @@ void ReferenceRank::run(collectives::Communicator& world) {
     if (part_.load_from.empty()) take_snapshot(ActionKind::step, trainer.stage());
     for (std::size_t a = part_.begin; a < part_.end; ++a) {
         action_ = static_cast<int>(a);
-        act(case_.program[a].kind, trainer);
+        act(case_.program[a], trainer);
         evidence_.collective_actions.resize(meter_.records().size(), action_);
     }
     if (!part_.save_to.empty()) {
@@ -167,9 +165,10 @@ void ReferenceRank::note_in_flight(bool backward, std::size_t unit) {
                                    meter_.in_flight(collectives::Traffic::parameter)});
 }
 
-void ReferenceRank::act(ActionKind kind, reference::Trainer& trainer) {
+void ReferenceRank::act(const suites::Action& action, reference::Trainer& trainer) {
     reference::Stage& stage = trainer.stage();
-    switch (kind) {
+    const auto factor = static_cast<float>(action.value);
+    switch (action.kind) {
         case ActionKind::micro_step:
             enter(Phase::forward);
             trainer.forward();
@@ -183,7 +182,7 @@ void ReferenceRank::act(ActionKind kind, reference::Trainer& trainer) {
             const float divisor = stage.gradient_divisor();  // the step may change the loss scale
             enter(Phase::step);
             const reference::StepOutcome outcome = trainer.step();
-            suites::Snapshot& snapshot = take_snapshot(kind, stage);
+            suites::Snapshot& snapshot = take_snapshot(action.kind, stage);
             snapshot.skipped = outcome.skipped;
             snapshot.norm = outcome.norm;
             snapshot.clip_coefficient = double{outcome.clip_coefficient};
@@ -203,8 +202,36 @@ void ReferenceRank::act(ActionKind kind, reference::Trainer& trainer) {
             enter(Phase::load);
             trainer.load(part_.load_from);
             break;
+        case ActionKind::read: break;
+        case ActionKind::save:
+            enter(Phase::save);
+            trainer.save(part_.between);
+            break;
+        case ActionKind::load:
+            enter(Phase::load);
+            trainer.load(part_.between);
+            break;
+        case ActionKind::rate:
+            trainer.set_learning_rate(static_cast<std::size_t>(action.group), factor);
+            break;
+        case ActionKind::clip:
+            enter(Phase::read);
+            trainer.clip(action.value);
+            break;
+        case ActionKind::scale_gradient:
+            enter(Phase::read);
+            trainer.scale_gradient(action.parameter, factor);
+            break;
+        case ActionKind::scale_weight:
+            enter(Phase::read);
+            trainer.scale_weight(action.parameter, factor);
+            break;
+        case ActionKind::freeze:
+        case ActionKind::unfreeze:
+        case ActionKind::add_group:
+            throw std::logic_error("outside of what the reference declares");
     }
-    take_snapshot(kind, stage);
+    take_snapshot(action.kind, stage);
 }
 
 void ReferenceRank::take_echoes(bool backward) {
@@ -223,6 +250,7 @@ suites::Snapshot& ReferenceRank::take_snapshot(ActionKind kind, reference::Stage
     for (const reference::Slice& slice : stage.owned())
         snapshot.owned.push_back({slice.parameter,
                                   slice.begin,
+                                  slice.elements,
                                   {},
                                   copy_of(stage.momentum(slice)),
                                   copy_of(stage.variance(slice)),

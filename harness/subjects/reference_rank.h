@@ -1,10 +1,10 @@
 // One rank of the reference, driven through a part of a case's program.
 #pragma once
 
-#include <filesystem>
 #include <memory>
 
 #include "collectives/metered.h"
+#include "harness/subjects/program_part.h"
 #include "memory/space.h"
 #include "reference/models/echo.h"
 #include "reference/trainer.h"
@@ -12,16 +12,6 @@
 #include "suites/conformance/gradients.h"
 
 namespace zeroproof::harness {
-
-// Actions [begin, end) of the program, on these ranks at this stage.
-struct ProgramPart {
-    int ranks;
-    int stage;
-    std::size_t begin;
-    std::size_t end;
-    std::filesystem::path load_from;  // empty: start anew
-    std::filesystem::path save_to;    // empty: do not save
-};
 
 class ReferenceRank {
   public:
@@ -59,7 +49,7 @@ class ReferenceRank {
 
     // What is in flight while a unit computes.
     void note_in_flight(bool backward, std::size_t unit);
-    void act(suites::ActionKind kind, reference::Trainer& trainer);
+    void act(const suites::Action& action, reference::Trainer& trainer);
     void enter(memory::Phase phase) { space_.ledger().enter(phase); }
     void take_echoes(bool backward);
     suites::Snapshot& take_snapshot(suites::ActionKind kind, reference::Stage& stage);

@@ -21,10 +21,11 @@ std::size_t micro_step_of_window(const Case& c, std::size_t action) {
     std::size_t number = 0;
     for (std::size_t a = 0; a <= action; ++a) switch (c.program[a].kind) {
             case ActionKind::micro_step: ++number; break;
-            case ActionKind::evaluate: break;
             case ActionKind::step:
             case ActionKind::zero_grad:
+            case ActionKind::load:
             case ActionKind::reload: number = 0; break;
+            default: break;
         }
     return number;
 }
@@ -78,8 +79,9 @@ bool is_unexpected_failure(const ClauseResult& result) {
 }
 
 std::string rerun_command(const Record& record, const suites::Clause& clause, const Case& c) {
-    return fmt::format("zeroproof verify {} --clause {} --filter {}{}",
-                       shell_quoted(printable(record.subject)), clause.name,
+    const std::string subject = record.subject_argument.value_or(record.subject);
+    return fmt::format("zeroproof verify{}{} --clause {} --filter {}{}", subject.empty() ? "" : " ",
+                       subject.empty() ? "" : shell_quoted(printable(subject)), clause.name,
                        single_quoted(printable(c.id)), printable(record.rerun_options));
 }
 

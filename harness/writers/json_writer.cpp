@@ -12,15 +12,15 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string_view name_of(suites::RunStatus status) {
-    constexpr std::array<std::string_view, 4> names = {"completed", "rejected", "failed",
-                                                       "environment"};
+    constexpr std::array<std::string_view, 5> names = {"completed", "rejected", "failed",
+                                                       "environment", "adapter failed"};
     return names[static_cast<std::size_t>(status)];
 }
 
 Json totals_of(const Record& record) {
     Json totals = Json::object();
     for (const Verdict verdict :
-         {Verdict::pass, Verdict::fail, Verdict::rejected, Verdict::not_declared,
+         {Verdict::pass, Verdict::deviates, Verdict::fail, Verdict::rejected, Verdict::not_declared,
           Verdict::not_exercised, Verdict::not_observable, Verdict::environment,
           Verdict::harness_error})
         totals[std::string(suites::name_of(verdict))] = record.count(verdict);

@@ -24,6 +24,7 @@ std::size_t column_of(const Case& c) {
 Cell cell_of(const ClauseResult& result) {
     switch (result.judgement.verdict) {
         case Verdict::pass: return Cell::pass;
+        case Verdict::deviates: return Cell::deviates;
         case Verdict::fail:
             return result.expected_because.empty() ? Cell::fail : Cell::expected_failure;
         case Verdict::rejected:
@@ -42,6 +43,7 @@ std::string_view meaning_of(Cell cell) {
         case Cell::not_declared: return "rejected or not declared";
         case Cell::not_exercised: return "not exercised or not observable";
         case Cell::pass: return "pass";
+        case Cell::deviates: return "deviates from the paper as declared";
         case Cell::expected_failure: return "expected failure";
         case Cell::error: return "error of the environment or the harness";
         case Cell::fail: return "FAIL";
@@ -67,7 +69,7 @@ Matrix matrix_of(const Record& record) {
 }
 
 std::string_view symbol_of(Cell cell) {
-    constexpr std::string_view symbols[] = {"·", "-", "○", "✓", "x", "!", "✗"};
+    constexpr std::string_view symbols[] = {"·", "-", "○", "✓", "≈", "x", "!", "✗"};
     return symbols[static_cast<std::size_t>(cell)];
 }
 

@@ -17,6 +17,7 @@ enum class Cell {
     not_declared,   // or rejected as it should be
     not_exercised,  // or not observable
     pass,
+    deviates,  // as declared
     expected_failure,
     error,  // of the environment or the harness
     fail

@@ -143,6 +143,15 @@ Section outside(const Record& record) {
     return section;
 }
 
+Section deviations(const Record& record) {
+    Section section{"Deviates from the paper, as the subject declares", {}};
+    for (const auto& [name, reasons] : reasons_for(record, Verdict::deviates))
+        section.items.push_back(
+            {std::string(name), fmt::format("{} ({} of {})", printable(reasons.most_common()),
+                                            reasons.given, counted(reasons.asked, "case"))});
+    return section;
+}
+
 Section expected_failures(const Record& record) {
     std::map<std::pair<std::string_view, std::string>, std::size_t> known;
     for (const CaseResult& result : record.cases)
@@ -172,6 +181,7 @@ std::vector<Section> remarks_on(const Record& record) {
         errors(record, Verdict::environment, "The subject could not run here"),
         without_end(record),
         never_exercised(record),
+        deviations(record),
         not_observable(record),
         outside(record),
         expected_failures(record),

@@ -13,8 +13,9 @@ namespace zeroproof::harness {
 namespace {
 
 constexpr Verdict kVerdicts[] = {
-    Verdict::pass,          Verdict::fail,           Verdict::rejected,    Verdict::not_declared,
-    Verdict::not_exercised, Verdict::not_observable, Verdict::environment, Verdict::harness_error};
+    Verdict::pass,           Verdict::deviates,     Verdict::fail,
+    Verdict::rejected,       Verdict::not_declared, Verdict::not_exercised,
+    Verdict::not_observable, Verdict::environment,  Verdict::harness_error};
 
 // What may be said once clauses have passed: all of them, somewhere.
 struct Claim {

@@ -52,6 +52,7 @@ Colour colour_of(Cell cell) {
         case Cell::pass: return Colour::green;
         case Cell::fail:
         case Cell::error: return Colour::red;
+        case Cell::deviates:
         case Cell::expected_failure: return Colour::yellow;
         case Cell::nothing_asked:
         case Cell::not_declared:

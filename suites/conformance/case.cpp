@@ -26,9 +26,16 @@ std::size_t Case::trainable_elements() const {
     return total;
 }
 
+bool Case::has(ActionKind kind) const {
+    return std::ranges::count(program, kind, &Action::kind) > 0;
+}
+
 bool Case::has_reload() const {
-    return std::ranges::any_of(
-        program, [](const Action& action) { return action.kind == ActionKind::reload; });
+    return has(ActionKind::reload);
+}
+
+bool Case::changes_trainable() const {
+    return has(ActionKind::freeze) || has(ActionKind::unfreeze) || has(ActionKind::add_group);
 }
 
 std::size_t uses_of(const Case& c, std::size_t parameter) {
@@ -38,24 +45,16 @@ std::size_t uses_of(const Case& c, std::size_t parameter) {
     return uses;
 }
 
-bool is_used(const ParameterCase& parameter, int rank, int micro_step) {
-    switch (parameter.usage) {
-        case Usage::always: return true;
-        case Usage::even_ranks: return rank % 2 == 0;
-        case Usage::odd_micro_steps: return micro_step % 2 == 1;
-        case Usage::alternating: return (rank + micro_step) % 2 == 0;
-        case Usage::never: return false;
-    }
-    return true;
-}
-
 std::string_view name_of(Precision precision) {
     constexpr std::string_view names[] = {"fp32", "bf16", "fp16"};
     return names[static_cast<std::size_t>(precision)];
 }
 
 std::string_view name_of(ActionKind kind) {
-    constexpr std::string_view names[] = {"micro_step", "step", "zero_grad", "evaluate", "reload"};
+    constexpr std::string_view names[kActionKinds] = {
+        "micro_step",     "step",         "zero_grad", "evaluate", "reload",
+        "read",           "save",         "load",      "rate",     "clip",
+        "scale_gradient", "scale_weight", "freeze",    "unfreeze", "add_group"};
     return names[static_cast<std::size_t>(kind)];
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -76,11 +77,33 @@ enum class ActionKind {
     step,
     zero_grad,
     evaluate,
-    reload  // save, end, start anew with the resume ranks and stage, load
+    reload,  // save, end, start anew with the resume ranks and stage, load
+    read,    // only look
+    save,
+    load,            // what was saved last
+    rate,            // of a group
+    clip,            // the window's gradient, now
+    scale_gradient,  // of a parameter
+    scale_weight,    // its master included
+    freeze,
+    unfreeze,
+    add_group  // its parameters were as frozen until now
+};
+inline constexpr std::size_t kActionKinds = 15;
+
+// A parameter that a micro-step leaves out, on one rank or, if negative, on all.
+struct Unused {
+    std::size_t parameter;
+    int rank;
 };
 
 struct Action {
     ActionKind kind;
+    int group = 0;                 // rate, add_group
+    std::size_t parameter = 0;     // scale_gradient, scale_weight, freeze, unfreeze
+    double value = 0;              // the rate, the bound of clip, the factor of scale_*
+    bool by_model = false;         // zero_grad: by the model, not by the optimizer
+    std::vector<Unused> unused{};  // micro_step, beyond what ParameterCase::usage says
 };
 
 // A gradient element that is not finite.
@@ -117,6 +140,8 @@ struct Case {
     double clip_norm = 0;
     LossScaleCase loss_scale;
     std::vector<std::string> features;  // of the wider family: a subject rejects what it lacks
+    // Settings of the subject's own, by name; none may change a result. JSON texts.
+    std::map<std::string, std::string> options;
     Model model = Model::dot;
     GradientKind gradients = GradientKind::exact;
     Surroundings surroundings = Surroundings::plain;
@@ -139,11 +164,13 @@ struct Case {
     // At the beginning, or after a reload.
     bool has_several_ranks() const { return ranks > 1 || resume_ranks > 1; }
     bool has_reload() const;
+    bool has(ActionKind kind) const;
+    // Whether what is trained changes on the way: by freezing, or by a group that joins late.
+    bool changes_trainable() const;
 };
 
 // How many units use a parameter.
 std::size_t uses_of(const Case& c, std::size_t parameter);
-bool is_used(const ParameterCase& parameter, int rank, int micro_step);
 
 std::string_view name_of(Precision precision);
 std::string_view name_of(ActionKind kind);

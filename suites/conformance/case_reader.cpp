@@ -149,31 +149,150 @@ void read_units(const JsonReader& object, Case& c) {
     }
 }
 
-void read_program(const JsonReader& object, Case& c) {
-    int micro_steps = 0;  // of the open window
-    for (const JsonReader& word : object.at("program").items()) {
-        const std::size_t kind =
-            word.choice({"micro_step", "step", "zero_grad", "evaluate", "reload", "window"});
-        const bool is_window = kind == 5;
-        for (int k = 0; k < (is_window ? c.micro_steps : 0); ++k) {
-            c.program.push_back({ActionKind::micro_step});
-            ++micro_steps;
-        }
-        c.program.push_back({is_window ? ActionKind::step : static_cast<ActionKind>(kind)});
-        const ActionKind last = c.program.back().kind;
-        if (last == ActionKind::micro_step && ++micro_steps > c.micro_steps)
-            word.fail(fmt::format("a window has {} micro-steps", c.micro_steps));
-        if (last == ActionKind::step && micro_steps != c.micro_steps)
-            word.fail(fmt::format("a step after {} of {} micro-steps", micro_steps, c.micro_steps));
-        if (last == ActionKind::reload && micro_steps != 0)
-            word.fail("a reload in the middle of a window");
-        if (last == ActionKind::step || last == ActionKind::zero_grad) micro_steps = 0;
-        if (c.program.size() > kMostActions)
-            word.fail(fmt::format("more than {} actions", kMostActions));
-    }
-    if (std::ranges::count(c.program, ActionKind::reload, &Action::kind) > 1)
-        object.at("program").fail("more than one reload");
+int read_group_index(const JsonReader& action, const Case& c) {
+    return static_cast<int>(
+        action.at("group").integer(0, static_cast<std::int64_t>(c.groups.size()) - 1));
 }
+
+// A power of two: other factors would round what is compared exactly.
+double read_factor(const JsonReader& factor) {
+    int exponent = 0;
+    const double value = factor.number();
+    if (std::frexp(std::abs(value), &exponent) != 0.5 || std::abs(exponent) > 8)
+        factor.fail("expected a power of two from 2^-8 to 2^7, or its negative");
+    return value;
+}
+
+double read_rate(const JsonReader& rate) {
+    const double value = rate.number();
+    if (!(value >= 0 && value < 1e3) || static_cast<double>(static_cast<float>(value)) != value)
+        rate.fail("expected a number from 0 to 1000 that is exact in fp32");
+    return value;
+}
+
+// An object such as {"action": "rate", "group": 1, "learning_rate": 0.5}, with the keys of its
+// kind.
+Action read_action(const JsonReader& object, const Case& c) {
+    Action action{read_named<ActionKind>(object.at("action"), kActionKinds)};
+    switch (action.kind) {
+        case ActionKind::micro_step:
+            object.allow({"action", "unused"});
+            for (const JsonReader& item :
+                 object.has("unused") ? object.at("unused").items() : std::vector<JsonReader>()) {
+                item.allow({"parameter", "rank"});
+                action.unused.push_back(
+                    {parameter_named(item.at("parameter"), c),
+                     item.has("rank")
+                         ? static_cast<int>(item.at("rank").integer(-1, kMostRanks - 1))
+                         : -1});
+            }
+            break;
+        case ActionKind::zero_grad:
+            object.allow({"action", "by"});
+            if (object.has("by")) action.by_model = object.at("by").choice({"optimizer", "model"});
+            break;
+        case ActionKind::rate:
+            object.allow({"action", "group", "learning_rate"});
+            action.group = read_group_index(object, c);
+            action.value = read_rate(object.at("learning_rate"));
+            break;
+        case ActionKind::add_group:
+            object.allow({"action", "group"});
+            action.group = read_group_index(object, c);
+            break;
+        case ActionKind::clip:
+            object.allow({"action", "norm"});
+            action.value = object.at("norm").number();
+            if (!(action.value > 0)) object.at("norm").fail("expected a bound above 0");
+            break;
+        case ActionKind::scale_gradient:
+        case ActionKind::scale_weight:
+            object.allow({"action", "parameter", "factor"});
+            action.parameter = parameter_named(object.at("parameter"), c);
+            action.value = read_factor(object.at("factor"));
+            break;
+        case ActionKind::freeze:
+        case ActionKind::unfreeze:
+            object.allow({"action", "parameter"});
+            action.parameter = parameter_named(object.at("parameter"), c);
+            break;
+        default: object.allow({"action"});
+    }
+    return action;
+}
+
+// Orders that have no meaning are refused here; docs/specification.md, Programs, says which.
+class ProgramReader {
+  public:
+    ProgramReader(const JsonReader& object, Case& c) : case_(c) {
+        for (const JsonReader& item : object.at("program").items()) {
+            if (item.json().is_string() && item.text() == "window") {
+                for (int k = 0; k < c.micro_steps; ++k) add(item, {ActionKind::micro_step});
+                add(item, {ActionKind::step});
+            } else if (item.json().is_string()) {
+                Action action{read_named<ActionKind>(item, kActionKinds)};
+                if (needs_an_object(action.kind))
+                    item.fail(fmt::format("expected an object with \"action\": \"{}\" and more",
+                                          name_of(action.kind)));
+                add(item, std::move(action));
+            } else {
+                add(item, read_action(item, c));
+            }
+        }
+        if (std::ranges::count(c.program, ActionKind::reload, &Action::kind) > 1)
+            object.at("program").fail("more than one reload");
+    }
+
+  private:
+    static bool needs_an_object(ActionKind kind) { return kind >= ActionKind::rate; }
+
+    void add(const JsonReader& place, Action action) {
+        const bool mid_window = micro_steps_ > 0 && micro_steps_ < case_.micro_steps;
+        switch (action.kind) {
+            case ActionKind::micro_step:
+                if (++micro_steps_ > case_.micro_steps)
+                    place.fail(fmt::format("a window has {} micro-steps", case_.micro_steps));
+                break;
+            case ActionKind::step:
+                if (mid_window)
+                    place.fail(fmt::format("a step after {} of {} micro-steps", micro_steps_,
+                                           case_.micro_steps));
+                micro_steps_ = 0;
+                break;
+            case ActionKind::zero_grad: micro_steps_ = 0; break;
+            case ActionKind::clip:
+            case ActionKind::scale_gradient:
+                if (micro_steps_ < case_.micro_steps)
+                    place.fail(fmt::format("a {} before the window's last micro-step",
+                                           name_of(action.kind)));
+                break;
+            case ActionKind::evaluate:
+            case ActionKind::read: break;
+            case ActionKind::reload:
+            case ActionKind::load:
+                if (std::ranges::count(case_.program, ActionKind::rate, &Action::kind) > 0)
+                    place.fail(
+                        "a load after a change of a rate: trainers differ in whether a "
+                        "checkpoint holds it");
+                if (action.kind == ActionKind::load &&
+                    std::ranges::count(case_.program, ActionKind::reload, &Action::kind) > 0)
+                    place.fail("a load behind a reload: another process has saved");
+                if (action.kind == ActionKind::load &&
+                    std::ranges::count(case_.program, ActionKind::save, &Action::kind) == 0)
+                    place.fail("a load before any save");
+                [[fallthrough]];
+            default:
+                if (micro_steps_ > 0)
+                    place.fail(fmt::format("a {} in the middle of a window", name_of(action.kind)));
+        }
+        case_.program.push_back(std::move(action));
+        if (case_.program.size() > kMostActions)
+            place.fail(fmt::format("more than {} actions", kMostActions));
+    }
+
+    Case& case_;
+    int micro_steps_ = 0;  // of the open window
+};
 
 Injection read_injection(const JsonReader& object, const Case& c) {
     object.allow({"micro_step", "rank", "parameter", "element", "value"});
@@ -248,6 +367,11 @@ void read_scalars(const JsonReader& object, Case& c) {
     if (object.has("features"))
         for (const JsonReader& feature : object.at("features").items())
             c.features.push_back(feature.text());
+    if (object.has("options")) {
+        const JsonReader options = object.at("options");
+        if (!options.json().is_object()) options.fail("expected an object");
+        for (const auto& [name, value] : options.json().items()) c.options[name] = value.dump();
+    }
 }
 
 // Whether a run can be kept in memory, and scaled gradients in fp16.
@@ -270,21 +394,41 @@ void check_extent(const JsonReader& object, const Case& c, std::size_t elements)
 }  // namespace
 
 Case read_case(const JsonReader& object) {
-    object.allow({"family",       "purpose",      "stage",
-                  "ranks",        "micro_steps",  "bucket_elements",
-                  "resume_ranks", "resume_stage", "seed",
-                  "precision",    "overlap",      "prefetch",
-                  "clip_norm",    "model",        "gradients",
-                  "surroundings", "features",     "parameters",
-                  "units",        "one_unit",     "reverse_parameters",
-                  "groups",       "loss_scale",   "program",
-                  "inject",       "transport",    "measured"});
+    object.allow({"family",
+                  "purpose",
+                  "stage",
+                  "ranks",
+                  "micro_steps",
+                  "bucket_elements",
+                  "resume_ranks",
+                  "resume_stage",
+                  "seed",
+                  "precision",
+                  "overlap",
+                  "prefetch",
+                  "clip_norm",
+                  "model",
+                  "gradients",
+                  "surroundings",
+                  "features",
+                  "parameters",
+                  "units",
+                  "one_unit",
+                  "reverse_parameters",
+                  "groups",
+                  "loss_scale",
+                  "program",
+                  "inject",
+                  "transport",
+                  "measured",
+                  "options",
+                  "id"});
     Case c;
     c.family = object.at("family").text();
     if (object.has("measured")) c.measured = object.at("measured").boolean();
     read_scalars(object, c);
     if (object.has("transport")) {
-        object.allow({"family", "purpose", "ranks", "seed", "transport"});
+        object.allow({"family", "purpose", "ranks", "seed", "transport", "id"});
         c.transport = read_transport(object.at("transport"), c.ranks);
         return c;
     }
@@ -323,7 +467,7 @@ Case read_case(const JsonReader& object) {
             }
         c.units = {all};
     }
-    read_program(object, c);
+    ProgramReader(object, c);
     check_extent(object, c, elements);
     if (object.has("inject"))
         for (const JsonReader& injection : object.at("inject").items())
@@ -331,6 +475,10 @@ Case read_case(const JsonReader& object) {
     if (object.has("reverse_parameters") && object.at("reverse_parameters").boolean()) {
         std::ranges::reverse(c.parameters);
         const auto moved = [&](std::size_t& p) { p = c.parameters.size() - 1 - p; };
+        for (Action& action : c.program) {
+            moved(action.parameter);
+            for (Unused& unused : action.unused) moved(unused.parameter);
+        }
         for (UnitCase& unit : c.units) std::ranges::for_each(unit.parameters, moved);
         for (Injection& injection : c.injections) moved(injection.parameter);
     }

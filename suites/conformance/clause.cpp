@@ -9,9 +9,9 @@
 namespace zeroproof::suites {
 
 std::string_view name_of(Verdict verdict) {
-    constexpr std::string_view names[] = {"pass",         "fail",          "rejected",
-                                          "not declared", "not exercised", "not observable",
-                                          "environment",  "harness error"};
+    constexpr std::string_view names[] = {"pass",           "deviates",     "fail",
+                                          "rejected",       "not declared", "not exercised",
+                                          "not observable", "environment",  "harness error"};
     return names[static_cast<std::size_t>(verdict)];
 }
 
@@ -44,10 +44,25 @@ bool needs_the_status_alone(const Clause& clause) {
     return clause.name == "LIVENESS.END" || clause.name.starts_with("REJECT.");
 }
 
+// What the clause needs and the evidence does not show.
+std::string unobserved(const Clause& clause, const Evidence& evidence) {
+    std::string names;
+    for (std::size_t o = 0; o < kObservations; ++o) {
+        const auto observation = static_cast<Observation>(o);
+        if (clause.needs.has(observation) && !evidence.observed.has(observation))
+            names += (names.empty() ? "" : ", ") + std::string(name_of(observation));
+    }
+    return names;
+}
+
 }  // namespace
 
 Judgement judge(const Clause& clause, const Context& context) {
-    const std::string outside = outside_declaration(context.c, context.declaration);
+    if (context.evidence.status == RunStatus::adapter_failed)
+        return {Verdict::environment, context.evidence.message, {}, 0};
+    std::string outside = outside_declaration(context.c, context.declaration);
+    if (context.declaration.undeclared)
+        outside = context.evidence.status == RunStatus::rejected ? "what it refuses" : "";
     // How a run ends is for the clauses on liveness and rejection to judge.
     const bool judges_the_end =
         clause.name.starts_with("LIVENESS.") || clause.name.starts_with("REJECT.");
@@ -62,10 +77,17 @@ Judgement judge(const Clause& clause, const Context& context) {
             case RunStatus::failed: return {Verdict::not_exercised, "the run did not end", {}, 0};
             case RunStatus::environment:
                 return {Verdict::environment, context.evidence.message, {}, 0};
+            case RunStatus::adapter_failed: break;  // told above
         }
     }
+    if (const auto at = context.declaration.not_promised.find(std::string(clause.name));
+        at != context.declaration.not_promised.end() &&
+        (context.evidence.status == RunStatus::completed || clause.name.starts_with("REJECT.")))
+        return {Verdict::not_declared, at->second, {}, 0};
     try {
         if (context.evidence.status == RunStatus::completed && !needs_the_status_alone(clause)) {
+            if (const std::string names = unobserved(clause, context.evidence); !names.empty())
+                return {Verdict::not_observable, "the evidence does not show " + names, {}, 0};
             std::string missing = what_is_missing(context.c, context.evidence);
             if (missing.empty() && clause.name.starts_with("INVARIANT.") &&
                 context.twin != nullptr && context.twin->status == RunStatus::completed)

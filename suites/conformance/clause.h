@@ -14,6 +14,7 @@ namespace zeroproof::suites {
 
 enum class Verdict {
     pass,
+    deviates,  // not as the paper has it, but as the subject declares; the note tells both
     fail,
     rejected,        // refused clearly before work began, and the case is outside the declaration
     not_declared,    // the subject does not promise this
@@ -62,6 +63,7 @@ struct Clause {
     std::string_view otherwise;
     bool (*applies)(const Case& c);
     Judgement (*judge)(const Context& context);
+    Observations needs{};  // without one of these it cannot be judged
 };
 
 // Every clause, sorted by name. Each file in clauses/ gives some.

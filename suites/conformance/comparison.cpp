@@ -74,7 +74,7 @@ void compare_states(const Case& c, int rank, const Snapshot& before, const Snaps
                     std::string_view when, Comparison& comparison) {
     const auto check = [&](const char* quantity, const std::vector<float>& was,
                            const std::vector<float>& is, std::size_t parameter, std::size_t begin) {
-        for (std::size_t i = 0; i < is.size(); ++i)
+        for (std::size_t i = 0; i < std::min(was.size(), is.size()); ++i)
             comparison.check(same_bits(was[i], is[i]), [&] {
                 return Discrepancy{.quantity = fmt::format("{} {}", quantity, when),
                                    .expected = full(double{was[i]}),
@@ -86,7 +86,7 @@ void compare_states(const Case& c, int rank, const Snapshot& before, const Snaps
                                    .element = static_cast<long long>(begin + i)};
             });
     };
-    for (std::size_t o = 0; o < after.owned.size(); ++o) {
+    for (std::size_t o = 0; o < std::min(before.owned.size(), after.owned.size()); ++o) {
         const OwnedSlice& was = before.owned[o];
         const OwnedSlice& is = after.owned[o];
         check("momentum", was.momentum, is.momentum, is.parameter, is.begin);
@@ -127,7 +127,7 @@ void for_each_owned_element(const Context& context,
             for (const OwnedSlice& slice : snapshot.owned) {
                 if (slice.parameter >= expected.parameters.size()) continue;
                 const auto& parameter = expected.parameters[slice.parameter];
-                for (std::size_t i = 0; i < slice.master.size(); ++i)
+                for (std::size_t i = 0; i < slice.elements; ++i)
                     if (slice.begin + i < parameter.master.size())
                         visit({rank, snapshot, expected, slice, i, slice.begin + i});
             }
@@ -154,7 +154,7 @@ int owner_of(const Segment& segment, int action, std::size_t parameter, std::siz
             if (snapshot.action == action)
                 for (const OwnedSlice& slice : snapshot.owned)
                     if (slice.parameter == parameter && slice.begin <= element &&
-                        element - slice.begin < slice.master.size())
+                        element - slice.begin < slice.elements)
                         return static_cast<int>(rank);
     return -1;
 }

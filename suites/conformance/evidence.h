@@ -1,11 +1,14 @@
-// What was observed of a run. A list that is empty was not observed.
+// What was observed of a run.
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "collectives/adversarial.h"
@@ -15,10 +18,54 @@
 
 namespace zeroproof::suites {
 
+// What evidence may show.
+enum class Observation {
+    ownership,  // without it, slices only hand over values
+    gradient,
+    momentum,
+    variance,
+    master,
+    weights,
+    echoes,
+    norm,
+    clip_coefficient,
+    skips,
+    loss_scale,
+    steps,
+    live_bytes,
+    peak_bytes,
+    collectives,
+    in_flight,
+    races
+};
+inline constexpr std::size_t kObservations = 17;
+std::string_view name_of(Observation observation);
+
+class Observations {
+  public:
+    Observations() = default;
+    Observations(std::initializer_list<Observation> some) {
+        for (const Observation one : some) add(one);
+    }
+    static Observations all() {
+        Observations everything;
+        everything.bits_.set();
+        return everything;
+    }
+    void add(Observation one) { bits_.set(static_cast<std::size_t>(one)); }
+    void remove(Observation one) { bits_.reset(static_cast<std::size_t>(one)); }
+    void keep_common(const Observations& others) { bits_ &= others.bits_; }
+    bool has(Observation one) const { return bits_.test(static_cast<std::size_t>(one)); }
+
+  private:
+    std::bitset<kObservations> bits_;
+};
+
 // A run of elements of one parameter, kept by the rank that owns it.
 struct OwnedSlice {
     std::size_t parameter = 0;
     std::size_t begin = 0;
+    std::size_t elements = 0;
     std::vector<float> gradient;  // averaged and unscaled, before clipping; only after a step
     std::vector<float> momentum;
     std::vector<float> variance;
@@ -96,14 +143,16 @@ struct TransportResult {
 
 enum class RunStatus {
     completed,
-    rejected,    // refused, with a message, before any work
-    failed,      // began, and could not go on: a rank threw, a deadlock, a disagreement, a time-out
-    environment  // could not run here
+    rejected,  // refused, with a message, before any work
+    failed,    // began, and could not go on: a rank threw, a deadlock, a disagreement, a time-out
+    environment,    // could not run here
+    adapter_failed  // what stands between the subject and the suite is at fault
 };
 
 struct Evidence {
     RunStatus status = RunStatus::completed;
     std::string message;
+    Observations observed = Observations::all();
     std::vector<Segment> segments;
     std::vector<TransportResult> transport;
 };

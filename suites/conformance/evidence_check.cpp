@@ -12,19 +12,27 @@ namespace zeroproof::suites {
 namespace {
 
 bool same_place(const OwnedSlice& a, const OwnedSlice& b) {
-    return a.parameter == b.parameter && a.begin == b.begin && a.master.size() == b.master.size();
+    return a.parameter == b.parameter && a.begin == b.begin && a.elements == b.elements;
 }
 
-std::string missing_in(const Case& c, const Snapshot& snapshot) {
+// As many values as elements, or none of what is not observed.
+bool has_form(const std::vector<float>& values, std::size_t elements, bool observed) {
+    return observed ? values.size() == elements : values.empty();
+}
+
+std::string missing_in(const Case& c, const Snapshot& snapshot, const Observations& observed) {
     if (snapshot.action < -1 || snapshot.action >= static_cast<int>(c.program.size()))
         return "an action of the program";
     for (const OwnedSlice& slice : snapshot.owned) {
         if (slice.parameter >= c.parameters.size()) return "a parameter of the case";
-        const std::size_t elements = slice.master.size();
-        if (slice.momentum.size() != elements || slice.variance.size() != elements ||
+        const std::size_t elements = slice.elements;
+        if (!has_form(slice.master, elements, observed.has(Observation::master)) ||
+            !has_form(slice.momentum, elements, observed.has(Observation::momentum)) ||
+            !has_form(slice.variance, elements, observed.has(Observation::variance)) ||
             (!slice.gradient.empty() && slice.gradient.size() != elements))
-            return "as many moments and gradients as masters";
+            return "masters, moments and gradients of each element";
     }
+    if (!observed.has(Observation::weights)) return {};
     if (snapshot.weights.size() != c.parameters.size()) return "the weights";
     for (std::size_t p = 0; p < c.parameters.size(); ++p)
         if (snapshot.weights[p].size() != c.parameters[p].elements())
@@ -43,22 +51,25 @@ std::vector<int> actions_of_part(const Case& c, bool behind_reload) {
     return actions;
 }
 
-std::string missing_in(const Case& c, const RankEvidence& rank, bool behind_reload) {
+std::string missing_in(const Case& c, const RankEvidence& rank, bool behind_reload,
+                       const Observations& observed) {
     if (!std::ranges::equal(rank.snapshots, actions_of_part(c, behind_reload), {},
                             &Snapshot::action))
         return "a snapshot after every action that is no micro-step";
     if (rank.collective_actions.size() != rank.collectives.size())
         return "the action of each collective";
     for (const Snapshot& snapshot : rank.snapshots) {
-        if (const std::string what = missing_in(c, snapshot); !what.empty())
+        if (const std::string what = missing_in(c, snapshot, observed); !what.empty())
             return fmt::format("{} after action {}", what, snapshot.action);
-        if (!std::ranges::equal(snapshot.owned, rank.snapshots.front().owned, same_place))
+        if (!c.changes_trainable() &&
+            !std::ranges::equal(snapshot.owned, rank.snapshots.front().owned, same_place))
             return fmt::format("after action {} what it owned at first", snapshot.action);
     }
     for (const Snapshot& snapshot : rank.snapshots)
         for (const OwnedSlice& slice : snapshot.owned)
-            if (snapshot.action >= 0 && snapshot.kind == ActionKind::step && !snapshot.skipped &&
-                slice.gradient.size() != slice.master.size())
+            if (observed.has(Observation::gradient) && snapshot.action >= 0 &&
+                snapshot.kind == ActionKind::step && !snapshot.skipped &&
+                slice.gradient.size() != slice.elements)
                 return fmt::format("the reduced gradients of action {}", snapshot.action);
     for (const Echo& echo : rank.echoes)
         if (echo.parameter >= c.parameters.size() || echo.unit >= c.units.size())
@@ -94,7 +105,9 @@ std::string what_is_missing(const Case& c, const Evidence& evidence) {
         if (segment.ranks < 1 || segment.by_rank.size() != static_cast<std::size_t>(segment.ranks))
             return fmt::format("evidence of all {} ranks", segment.ranks);
         for (std::size_t rank = 0; rank < segment.by_rank.size(); ++rank)
-            if (const std::string what = missing_in(c, segment.by_rank[rank], s > 0); !what.empty())
+            if (const std::string what =
+                    missing_in(c, segment.by_rank[rank], s > 0, evidence.observed);
+                !what.empty())
                 return fmt::format("rank {}: {}", rank, what);
     }
     return {};

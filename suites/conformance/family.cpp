@@ -144,6 +144,7 @@ std::vector<Case> read_family(std::string_view text, const std::string& file) {
             c.twin.back().id = id + " (twin)";
             check_twin(c, twin_name, reader.at("twin"));
         }
+        if (axes.empty() && reader.has("id")) c.id = reader.at("id").text();
         cases.push_back(std::move(c));
     }
     return cases;

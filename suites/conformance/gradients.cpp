@@ -42,11 +42,25 @@ int largest_sum(Precision precision) {
 
 constexpr int kLargestDigit = 4;
 
+bool is_usual(Usage usage, int rank, std::size_t window_micro_step) {
+    switch (usage) {
+        case Usage::always: return true;
+        case Usage::even_ranks: return rank % 2 == 0;
+        case Usage::odd_micro_steps: return window_micro_step % 2 == 1;
+        case Usage::alternating:
+            return (static_cast<std::size_t>(rank) + window_micro_step) % 2 == 0;
+        case Usage::never: return false;
+    }
+    return true;
+}
+
 }  // namespace
 
 Gradients::Gradients(const Case& c, int ranks) : case_(c), ranks_(ranks) {
     for (const ParameterCase& parameter : c.parameters)
         parameter_keys_.push_back(key_of(parameter.name, c.seed));
+    for (const Action& action : c.program)
+        if (action.kind == ActionKind::micro_step) micro_steps_.push_back(&action);
     budget_ = largest_sum(c.precision) / odd_part(ranks * c.micro_steps);
     largest_digit_ = std::clamp(budget_, 1, kLargestDigit);
 }
@@ -101,11 +115,18 @@ double Gradients::exact(const Contribution& from, std::size_t parameter,
                       case_.parameters[parameter].gradient_exponent - 6);
 }
 
+bool Gradients::is_used(std::size_t parameter, int rank, std::size_t micro_step) const {
+    const auto ga = static_cast<std::size_t>(case_.micro_steps);
+    if (!is_usual(case_.parameters[parameter].usage, rank, micro_step % ga)) return false;
+    if (micro_step >= micro_steps_.size()) return true;
+    return std::ranges::none_of(micro_steps_[micro_step]->unused, [&](const Unused& unused) {
+        return unused.parameter == parameter && (unused.rank < 0 || unused.rank == rank);
+    });
+}
+
 double Gradients::value(const Contribution& from, std::size_t parameter,
                         std::size_t element) const {
-    const auto ga = static_cast<std::size_t>(case_.micro_steps);
-    if (!is_used(case_.parameters[parameter], from.rank, static_cast<int>(from.micro_step % ga)))
-        return 0;
+    if (!is_used(parameter, from.rank, from.micro_step)) return 0;
     for (const Injection& injection : case_.injections)
         if (injection.micro_step == from.micro_step && injection.rank == from.rank &&
             injection.parameter == parameter && injection.element == element)

@@ -32,6 +32,9 @@ class Gradients {
     // All of a parameter's, of one use.
     void fill(const Contribution& from, std::size_t parameter, std::vector<float>& values) const;
 
+    // Whether a rank uses a parameter in a micro-step; elsewhere its gradient is zero.
+    bool is_used(std::size_t parameter, int rank, std::size_t micro_step) const;
+
     // Whether N * GA leaves any room at all: its odd part fits the mantissa. True for 0 ranks.
     static bool can_be_exact(const Case& c, int ranks);
     // Whether sums of these gradients stay within fp16 at the largest and the smallest loss scale
@@ -47,8 +50,9 @@ class Gradients {
     const Case& case_;
     int ranks_;
     std::vector<std::uint64_t> parameter_keys_;
-    int budget_ = 0;         // of the sum of |d|
-    int largest_digit_ = 1;  // of |d|
+    std::vector<const Action*> micro_steps_;  // of the program
+    int budget_ = 0;                          // of the sum of |d|
+    int largest_digit_ = 1;                   // of |d|
 };
 
 }  // namespace zeroproof::suites

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <optional>
 #include <set>
 #include <sstream>
 
@@ -13,22 +14,26 @@ namespace zeroproof::suites {
 
 Json parse_json(std::string_view text, const std::string& file) {
     std::vector<std::set<std::string>> keys;
-    std::string twice;
+    std::optional<std::string> twice;
     // Nobody writes so deep by hand, and what reads the document later recurses.
     constexpr int kDeepest = 64;
+    // An object searches for each key in all those before: many would take hours.
+    constexpr std::size_t kMostKeys = 1000;
     const auto callback = [&](int depth, Json::parse_event_t event, Json& parsed) {
         if (depth > kDeepest)
             throw BadInput(fmt::format("{}: nested more than {} deep", file, kDeepest));
         if (event == Json::parse_event_t::object_start) keys.emplace_back();
         if (event == Json::parse_event_t::object_end) keys.pop_back();
         if (event == Json::parse_event_t::key && !keys.back().insert(parsed).second) twice = parsed;
+        if (event == Json::parse_event_t::key && keys.back().size() > kMostKeys)
+            throw BadInput(fmt::format("{}: more than {} keys in one object", file, kMostKeys));
         return true;
     };
     try {
         Json json = Json::parse(text, callback);
-        if (!twice.empty())
+        if (twice)
             throw BadInput(
-                fmt::format("{}: the key \"{}\" stands twice in one object", file, twice));
+                fmt::format("{}: the key \"{}\" stands twice in one object", file, *twice));
         return json;
     } catch (const Json::exception& error) {  // malformed, or a number beyond any double
         throw BadInput(fmt::format("{}: {}", file, error.what()));

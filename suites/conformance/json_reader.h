@@ -56,4 +56,17 @@ class JsonReader {
     std::string pointer_;
 };
 
+// The value of an enumeration that has the name, by its `name_of`. Throws BadInput.
+template <typename Enum>
+Enum read_named(const JsonReader& name, std::size_t values) {
+    const std::string wanted = name.text();
+    std::string known;
+    for (std::size_t i = 0; i < values; ++i) {
+        const auto value = static_cast<Enum>(i);
+        if (name_of(value) == wanted) return value;
+        known += (known.empty() ? "" : ", ") + std::string(name_of(value));
+    }
+    name.fail("unknown \"" + wanted + "\"; known is: " + known);
+}
+
 }  // namespace zeroproof::suites

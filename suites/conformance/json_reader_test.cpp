@@ -55,6 +55,17 @@ TEST(ParseJson, KeyThatStandsTwiceIsAnErrorAtAnyDepth) {
     EXPECT_NO_THROW(parse_json(R"({"a": {"k": 1}, "b": {"k": 2}, "k": [{"k": 3}]})", "x.json"));
 }
 
+TEST(ParseJson, TheEmptyKeyTwiceIsAnErrorToo) {
+    expect_in(error_of([] { parse_json(R"({"": 1, "": 2})", "x.json"); }), {"\"\"", "twice"});
+}
+
+// Each key is searched for in all those before: a few megabytes of them would take hours.
+TEST(ParseJson, ManyKeysInOneObjectAreAnError) {
+    std::string text = "{\"first\": 0";
+    for (int key = 0; key < 500'000; ++key) text += ", \"" + std::to_string(key) + "\": 0";
+    expect_in(error_of([&] { parse_json(text + "}", "x.json"); }), {"x.json", "1000 keys"});
+}
+
 TEST(ParseJson, DeepNestingIsNoStackOverflow) {
     EXPECT_THROW(parse_json(std::string(1'000'000, '['), "x.json"), BadInput);
 }

@@ -17,6 +17,7 @@ Declaration declaration() {
     d.name = "nobody";
     d.stages = {0, 1, 2, 3};
     d.precisions = {Precision::fp32, Precision::bf16, Precision::fp16};
+    d.actions = common_actions();
     return d;
 }
 
@@ -33,7 +34,7 @@ Evidence least_evidence(const Case& c) {
     Snapshot snapshot;
     for (const ParameterCase& parameter : c.parameters)
         snapshot.weights.emplace_back(parameter.elements());
-    snapshot.owned.push_back({0, 0, {}, {0}, {0}, {0}});
+    snapshot.owned.push_back({0, 0, 1, {}, {0}, {0}, {0}});
     RankEvidence rank;
     rank.snapshots = {snapshot, snapshot};
     rank.snapshots[1].action = 1;  // the step, behind the window's micro-step

@@ -29,6 +29,10 @@ Bounded operator*(Bounded a, Bounded b) {
     return rounded(a.value * b.value,
                    std::abs(a.value) * b.error + std::abs(b.value) * a.error + a.error * b.error);
 }
+// By a power of two, which rounds nothing.
+Bounded scaled(Bounded a, double factor) {
+    return {a.value * factor, a.error * std::abs(factor)};
+}
 Bounded operator/(Bounded a, Bounded b) {
     const double quotient = a.value / b.value;
     return rounded(quotient,
@@ -58,9 +62,11 @@ void adam(const GroupCase& group, std::int64_t t, Bounded g, Bounded& m, Bounded
 
 class Oracle {
   public:
-    explicit Oracle(const Case& c) : case_(c), ranks_(c.ranks) {
+    Oracle(const Case& c, const Meanings& meanings)
+        : case_(c), meanings_(meanings), ranks_(c.ranks) {
         state_.loss_scale = c.loss_scale_at_start();
         overflows_left_ = c.loss_scale.hysteresis;
+        for (const GroupCase& group : c.groups) rates_.push_back(group.learning_rate);
         for (std::size_t p = 0; p < c.parameters.size(); ++p) {
             const std::size_t elements = c.parameters[p].elements();
             ExpectedParameter parameter;
@@ -69,6 +75,7 @@ class Oracle {
             parameter.variance.resize(elements);
             for (std::size_t e = 0; e < elements; ++e)
                 parameter.master.push_back(exactly(Gradients::initial_weight(c, p, e)));
+            parameter.trained = c.parameters[p].trainable && !joins_late(c.parameters[p].group);
             state_.parameters.push_back(std::move(parameter));
         }
     }
@@ -76,71 +83,186 @@ class Oracle {
     std::vector<Expected> run() {
         note(-1, ActionKind::step);
         for (std::size_t a = 0; a < case_.program.size(); ++a) {
-            const ActionKind kind = case_.program[a].kind;
-            switch (kind) {
-                case ActionKind::micro_step: ++micro_step_; continue;
-                case ActionKind::step: step(); break;
-                case ActionKind::zero_grad: window_begin_ = micro_step_; break;
-                case ActionKind::evaluate: break;
-                case ActionKind::reload:
-                    if (case_.resume_ranks > 0) ranks_ = case_.resume_ranks;
-                    break;
+            const Action& action = case_.program[a];
+            if (action.kind == ActionKind::micro_step) {
+                ++micro_step_;
+                continue;
             }
-            note(static_cast<int>(a), kind);
+            act(action);
+            note(static_cast<int>(a), action.kind);
         }
         return std::move(expected_);
     }
 
   private:
+    // What a checkpoint holds.
+    struct Saved {
+        Expected state;
+        int good_steps;
+        int overflows_left;
+    };
+
+    bool joins_late(int group) const {
+        return std::ranges::any_of(case_.program, [&](const Action& action) {
+            return action.kind == ActionKind::add_group && action.group == group;
+        });
+    }
+
+    void act(const Action& action) {
+        ExpectedParameter& parameter = state_.parameters[action.parameter];
+        switch (action.kind) {
+            case ActionKind::micro_step:
+            case ActionKind::evaluate:
+            case ActionKind::read: return;
+            case ActionKind::step: step(); return;
+            case ActionKind::zero_grad: begin_window(); return;
+            case ActionKind::reload:
+                if (case_.resume_ranks > 0) ranks_ = case_.resume_ranks;
+                return;
+            case ActionKind::save: saved_ = {state_, good_steps_, overflows_left_}; return;
+            case ActionKind::load:
+                state_ = saved_.state;
+                good_steps_ = saved_.good_steps;
+                overflows_left_ = saved_.overflows_left;
+                return;
+            case ActionKind::rate:
+                rates_[static_cast<std::size_t>(action.group)] = action.value;
+                return;
+            case ActionKind::clip:
+                close_window();
+                clip(action.value);
+                return;
+            case ActionKind::scale_gradient:
+                close_window();
+                for (Bounded& g : parameter.gradient) g = scaled(g, action.value);
+                return;
+            case ActionKind::scale_weight:
+                for (Bounded& p : parameter.master) p = scaled(p, action.value);
+                return;
+            case ActionKind::freeze: parameter.trained = false; return;
+            case ActionKind::unfreeze: begin_training(parameter); return;
+            case ActionKind::add_group:
+                for (std::size_t p = 0; p < case_.parameters.size(); ++p)
+                    if (case_.parameters[p].group == action.group && case_.parameters[p].trainable)
+                        begin_training(state_.parameters[p]);
+                return;
+        }
+    }
+
+    // With clean moments.
+    static void begin_training(ExpectedParameter& parameter) {
+        if (parameter.trained) return;
+        parameter.trained = true;
+        parameter.steps_taken = 0;
+        std::ranges::fill(parameter.momentum, Bounded{});
+        std::ranges::fill(parameter.variance, Bounded{});
+    }
+
     void note(int action, ActionKind kind) {
         state_.action = action;
         state_.kind = kind;
         expected_.push_back(state_);
     }
 
-    void step() {
+    void begin_window() {
+        window_begin_ = micro_step_;
+        is_closed_ = false;
+    }
+
+    // Makes the window's mean gradient, once; what edits it comes later.
+    void close_window() {
+        if (is_closed_) return;
+        is_closed_ = true;
         state_.window_begin = window_begin_;
         state_.window_end = micro_step_;
-        window_begin_ = micro_step_;
         average_gradients();
+    }
 
+    bool is_finite() const {
+        for (const ExpectedParameter& parameter : state_.parameters)
+            for (const Bounded g : parameter.gradient)
+                if (parameter.trained && !std::isfinite(g.value)) return false;
+        return true;
+    }
+
+    Bounded norm() const {
         double sum_of_squares = 0;
         double error = 0;
-        bool finite = true;
-        for (std::size_t p = 0; p < case_.parameters.size(); ++p) {
-            if (!case_.parameters[p].trainable) continue;
-            for (const Bounded g : state_.parameters[p].gradient) {
-                finite = finite && std::isfinite(g.value);
+        for (const ExpectedParameter& parameter : state_.parameters)
+            for (const Bounded g : parameter.gradient) {
+                if (!parameter.trained) continue;
                 sum_of_squares += g.value * g.value;
                 error += 2 * std::abs(g.value) * g.error + g.error * g.error;
             }
-        }
-        state_.skipped = !finite;
-        if (!finite) {
+        const double value = std::sqrt(sum_of_squares);
+        return {value, value > 0 ? error / value : std::sqrt(error)};
+    }
+
+    Bounded coefficient(double bound, Bounded of) const {
+        if (of.value + meanings_.clip_epsilon <= bound) return exactly(1);
+        if (meanings_.clip_epsilon == 0) return exactly(bound) / of;
+        return exactly(bound) / (of + exactly(meanings_.clip_epsilon));
+    }
+
+    void clip(double bound) {
+        if (!is_finite()) return;
+        const Bounded factor = coefficient(bound, norm());
+        if (factor.value == 1) return;
+        for (ExpectedParameter& parameter : state_.parameters)
+            for (Bounded& g : parameter.gradient)
+                if (parameter.trained) {
+                    g = g * factor;
+                    g.error += roundoff() * std::abs(g.value);  // in the gradient's own type
+                }
+    }
+
+    void step() {
+        close_window();
+        begin_window();
+        state_.skipped = !is_finite();
+        if (state_.skipped) {
             state_.norm = exactly(std::numeric_limits<double>::infinity());
             ++state_.steps_skipped;
             scale_after_overflow();
             return;
         }
-        const double norm = std::sqrt(sum_of_squares);
-        state_.norm = {norm, norm > 0 ? error / norm : std::sqrt(error)};
-        state_.clip_coefficient = exactly(1);
-        if (case_.clip_norm > 0 && norm > case_.clip_norm)
-            state_.clip_coefficient = exactly(case_.clip_norm) / state_.norm;
+        state_.norm = norm();
+        state_.clip_coefficient =
+            case_.clip_norm > 0 ? coefficient(case_.clip_norm, state_.norm) : exactly(1);
 
-        ++state_.steps_taken;
+        for (std::size_t p = 0; p < case_.parameters.size(); ++p)
+            state_.parameters[p].has_gradient = has_gradient(p);
+        bool has_stepped = meanings_.without_gradient == Meanings::WithoutGradient::zero;
         for (std::size_t p = 0; p < case_.parameters.size(); ++p) {
             const ParameterCase& parameter = case_.parameters[p];
-            if (!parameter.trainable) continue;
             ExpectedParameter& state = state_.parameters[p];
+            if (!state.trained) continue;
+            if (meanings_.without_gradient == Meanings::WithoutGradient::skip &&
+                !state.has_gradient)
+                continue;
+            has_stepped = true;
+            ++state.steps_taken;
+            GroupCase group = case_.groups[static_cast<std::size_t>(parameter.group)];
+            group.learning_rate = rates_[static_cast<std::size_t>(parameter.group)];
             for (std::size_t e = 0; e < state.master.size(); ++e)
-                adam(case_.groups[static_cast<std::size_t>(parameter.group)], state_.steps_taken,
+                adam(group, state.steps_taken,
                      state_.clip_coefficient.value == 1
                          ? state.gradient[e]
                          : state.gradient[e] * state_.clip_coefficient,
                      state.momentum[e], state.variance[e], state.master[e]);
         }
+        if (has_stepped) ++state_.steps_taken;
         scale_after_step();
+    }
+
+    // Whether any rank has used the parameter in the window.
+    bool has_gradient(std::size_t parameter) const {
+        const Gradients gradients(case_, ranks_);
+        if (uses_of(case_, parameter) == 0) return false;
+        for (std::size_t k = state_.window_begin; k < state_.window_end; ++k)
+            for (int rank = 0; rank < ranks_; ++rank)
+                if (gradients.is_used(parameter, rank, k)) return true;
+        return false;
     }
 
     // The sum over ranks and micro-steps divided by N * GA.
@@ -164,6 +286,16 @@ class Oracle {
         }
     }
 
+    // Of the type of the weights and gradients.
+    double roundoff() const {
+        switch (case_.precision) {
+            case Precision::fp16: return 0x1p-11;
+            case Precision::bf16: return 0x1p-8;
+            case Precision::fp32: break;
+        }
+        return 0x1p-24;
+    }
+
     // Each of at most N * GA * uses partial sums, and two divisions, rounds in the type of the
     // wire; no partial sum is larger than the sum of sizes.
     double reduction_error(double mean_size) const {
@@ -172,12 +304,9 @@ class Oracle {
         for (std::size_t p = 0; p < case_.parameters.size(); ++p)
             roundings = std::max(roundings, 2 + double(ranks_) * case_.micro_steps *
                                                     static_cast<double>(uses_of(case_, p)));
-        const double roundoff = case_.precision == Precision::fp32   ? 0x1p-24
-                                : case_.precision == Precision::fp16 ? 0x1p-11
-                                                                     : 0x1p-8;
         // fp16 has subnormals of 2^-24; fp32 and bf16 of less than any gradient here.
         const double smallest = case_.precision == Precision::fp16 ? 0x1p-24 : 0x1p-133;
-        return roundings * (roundoff * mean_size * 1.01 + smallest);
+        return roundings * (roundoff() * mean_size * 1.01 + smallest);
     }
 
     void scale_after_step() {
@@ -200,19 +329,23 @@ class Oracle {
     }
 
     const Case& case_;
+    const Meanings& meanings_;
     int ranks_;
     Expected state_;
+    std::vector<double> rates_;  // by group
+    Saved saved_{};
     std::vector<Expected> expected_;
     std::size_t micro_step_ = 0;
     std::size_t window_begin_ = 0;
+    bool is_closed_ = false;  // the window's gradient is made, and perhaps edited
     int good_steps_ = 0;
     int overflows_left_ = 1;
 };
 
 }  // namespace
 
-std::vector<Expected> expect(const Case& c) {
-    return Oracle(c).run();
+std::vector<Expected> expect(const Case& c, const Meanings& meanings) {
+    return Oracle(c, meanings).run();
 }
 
 }  // namespace zeroproof::suites

@@ -17,12 +17,26 @@ struct Bounded {
     double error = 0;
 };
 
+// What a subject may decide where the specification leaves it free.
+struct Meanings {
+    // What becomes of a parameter that no rank has used in a window.
+    enum class WithoutGradient {
+        zero,  // its gradient is zero: moments and decay go on
+        skip   // it is not stepped, and its own step counter stands still
+    } without_gradient = WithoutGradient::zero;
+    // Added to the norm in the denominator of the clipping coefficient.
+    double clip_epsilon = 0;
+};
+
 struct ExpectedParameter {
     // Averaged and unscaled; its error is 0 for exact gradients.
     std::vector<Bounded> gradient;
     std::vector<Bounded> momentum;
     std::vector<Bounded> variance;
     std::vector<Bounded> master;
+    bool trained = true;           // false while frozen
+    bool has_gradient = true;      // some rank has used it in the window of the last step
+    std::int64_t steps_taken = 0;  // since its moments were clean: what bias correction counts
 };
 
 // What holds after an action.
@@ -41,6 +55,6 @@ struct Expected {
 };
 
 // One entry before the first action, and one after each that is not a micro-step.
-std::vector<Expected> expect(const Case& c);
+std::vector<Expected> expect(const Case& c, const Meanings& meanings = {});
 
 }  // namespace zeroproof::suites

@@ -40,8 +40,12 @@ std::vector<Clause> evaluate_clauses() {
     return {{"EVALUATE.NEUTRAL",
              "A forward pass for evaluation, between any two actions, changes no master, moment or "
              "weight, and outside an open window it leaves no memory behind.",
-             "docs/specification.md, Evaluation", "FC15, FC02",
-             "not exercised: nothing was evaluated", evaluates, neutral}};
+             "docs/specification.md, Evaluation",
+             "FC15, FC02",
+             "not exercised: nothing was evaluated",
+             evaluates,
+             neutral,
+             {Observation::master, Observation::weights}}};
 }
 
 }  // namespace zeroproof::suites

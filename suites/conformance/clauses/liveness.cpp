@@ -34,7 +34,9 @@ std::string tell(const collectives::CollectiveRecord& record) {
     operation.type = record.type;
     operation.reduction = record.reduction;
     operation.in_elements = record.in_elements;
-    operation.out_elements = record.out_elements;
+    // A reduction has its output on the root alone.
+    operation.out_elements =
+        record.op == collectives::Op::reduce ? record.in_elements : record.out_elements;
     operation.peer = record.peer;
     return collectives::describe(operation);
 }
@@ -90,8 +92,12 @@ std::vector<Clause> liveness_clauses() {
         {"LIVENESS.SEQUENCE",
          "All ranks start the same operations in the same order within each kind of traffic, "
          "whatever their gradients and whichever parameters they use.",
-         kSource, "FC43, FC05, FC19", "not exercised: the case was rejected",
-         [](const Case& c) { return trains(c) && c.has_several_ranks(); }, sequence},
+         kSource,
+         "FC43, FC05, FC19",
+         "not exercised: the case was rejected",
+         [](const Case& c) { return trains(c) && c.has_several_ranks(); },
+         sequence,
+         {Observation::collectives}},
     };
 }
 

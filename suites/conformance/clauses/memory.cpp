@@ -1,6 +1,9 @@
 // Bytes per rank, against the formulas.
+#include <algorithm>
+
 #include "memory/formulas.h"
 #include "suites/conformance/comparison.h"
+#include "suites/conformance/declared_volume.h"
 #include "suites/conformance/partition_model.h"
 
 namespace zeroproof::suites {
@@ -11,7 +14,7 @@ namespace {
 
 using memory::Category;
 
-memory::BytesByCategory expected_at_rest(const Context& context, const Segment& segment) {
+memory::BytesByCategory expected_at_rest(const Context& context, const Segment& segment, int) {
     const memory::DType type = weight_type(context.c.precision);
     const memory::StateBytes bytes = memory::state_bytes(type);
     const memory::Counts counts = counts_of(context.c, segment.stage, segment.ranks);
@@ -31,15 +34,60 @@ memory::BytesByCategory expected_at_rest(const Context& context, const Segment& 
     return expected;
 }
 
-Judgement at_rest(const Context& context, Category category) {
+std::size_t owned_elements(const Segment& segment, int rank) {
+    std::size_t elements = 0;
+    for (const OwnedSlice& slice :
+         segment.by_rank[static_cast<std::size_t>(rank)].snapshots.back().owned)
+        elements += slice.elements;
+    return elements;
+}
+
+memory::BytesByCategory declared_at_rest(const Context& context, const Segment& segment, int rank) {
+    const DeclaredStage* stage = declared_stage(context, segment);
+    if (stage == nullptr || !stage->bytes.contains(context.c.precision))
+        return expected_at_rest(context, segment, rank);
+    memory::BytesByCategory expected{};
+    for (const auto& [category, declared] : stage->bytes.at(context.c.precision)) {
+        const Counted counted = category == Category::parameter ? Counted::all : Counted::trainable;
+        if (declared.padded.padding == Padding::owned) {
+            expected[static_cast<std::size_t>(category)] =
+                owned_elements(segment, rank) * declared.bytes;
+            continue;
+        }
+        const std::size_t elements =
+            padded_elements(context.c, segment.ranks, declared.padded, counted);
+        expected[static_cast<std::size_t>(category)] =
+            elements * declared.bytes /
+            static_cast<std::size_t>(declared.sharded ? segment.ranks : 1);
+    }
+    return expected;
+}
+
+using Expectation = memory::BytesByCategory (*)(const Context&, const Segment&, int rank);
+
+// Whether every state is there that a subject makes only once it needs it.
+bool is_complete(const Context& context, const Snapshot& snapshot) {
+    const Declaration& declaration = context.declaration;
+    if (declaration.lazy_states && snapshot.steps_taken == 0) return false;
+    if (declaration.meanings.without_gradient == Meanings::WithoutGradient::zero) return true;
+    const auto expected = std::ranges::find(context.expected, snapshot.action, &Expected::action);
+    return expected != context.expected.end() &&
+           std::ranges::all_of(expected->parameters, [](const ExpectedParameter& p) {
+               return !p.trained || (p.has_gradient && p.steps_taken > 0);
+           });
+}
+
+Judgement compare_at_rest(const Context& context, Category category, Expectation expectation) {
     Comparison comparison;
     for (const Segment& segment : context.evidence.segments) {
-        const std::size_t expected =
-            expected_at_rest(context, segment)[static_cast<std::size_t>(category)];
-        for (std::size_t rank = 0; rank < segment.by_rank.size(); ++rank)
+        for (std::size_t rank = 0; rank < segment.by_rank.size(); ++rank) {
+            if (segment.by_rank[rank].snapshots.empty()) continue;
+            const std::size_t expected = expectation(
+                context, segment, static_cast<int>(rank))[static_cast<std::size_t>(category)];
             for (const Snapshot& snapshot : segment.by_rank[rank].snapshots) {
                 // Between micro-steps there may be more: that is a matter of the peak.
                 if (snapshot.kind != ActionKind::step) continue;
+                if (!is_complete(context, snapshot)) continue;
                 const std::size_t seen = snapshot.live_bytes[static_cast<std::size_t>(category)];
                 comparison.check(seen == expected, [&] {
                     return Discrepancy{
@@ -53,24 +101,33 @@ Judgement at_rest(const Context& context, Category category) {
                             fmt::format("stage {} on {} ranks", segment.stage, segment.ranks)};
                 });
             }
+        }
     }
     return comparison.judgement();
 }
 
-Judgement optimizer_at_rest(const Context& context) {
-    for (const Category category : {Category::master, Category::momentum, Category::variance}) {
+Judgement at_rest(const Context& context, Category category) {
+    return or_as_declared(context, compare_at_rest(context, category, expected_at_rest),
+                          [&] { return compare_at_rest(context, category, declared_at_rest); });
+}
+
+// A failure among the categories, else a deviation, else the last.
+Judgement worst_at_rest(const Context& context, std::initializer_list<Category> categories) {
+    Judgement worst;
+    for (const Category category : categories) {
         Judgement judgement = at_rest(context, category);
-        if (judgement.verdict != Verdict::pass) return judgement;
+        if (judgement.verdict == Verdict::fail) return judgement;
+        if (worst.verdict != Verdict::deviates) worst = std::move(judgement);
     }
-    return {};
+    return worst;
+}
+
+Judgement optimizer_at_rest(const Context& context) {
+    return worst_at_rest(context, {Category::master, Category::momentum, Category::variance});
 }
 
 Judgement nothing_else(const Context& context) {
-    for (const Category category : {Category::buffer, Category::activation, Category::checkpoint}) {
-        Judgement judgement = at_rest(context, category);
-        if (judgement.verdict != Verdict::pass) return judgement;
-    }
-    return {};
+    return worst_at_rest(context, {Category::buffer, Category::activation, Category::checkpoint});
 }
 
 Judgement peak(const Context& context) {
@@ -107,6 +164,7 @@ Judgement growth(const Context& context) {
             const Snapshot* first = nullptr;
             for (const Snapshot& snapshot : segment.by_rank[rank].snapshots) {
                 if (snapshot.kind != ActionKind::step || snapshot.action < 0) continue;
+                if (!is_complete(context, snapshot)) continue;
                 if (first == nullptr) {
                     first = &snapshot;
                     continue;
@@ -139,27 +197,55 @@ std::vector<Clause> memory_clauses() {
         {"MEMORY.PARAMETER",
          "At rest a rank keeps all weights in stages 0 to 2 and its N-th part in stage 3, in the "
          "type of the weights and nothing wider.",
-         kSource, "FC39, FC40, MEM", "", trains,
-         [](const Context& context) { return at_rest(context, Category::parameter); }},
+         kSource,
+         "FC39, FC40, MEM",
+         "",
+         trains,
+         [](const Context& context) { return at_rest(context, Category::parameter); },
+         {Observation::live_bytes}},
         {"MEMORY.GRADIENT",
          "At rest a rank keeps a whole gradient in stages 0 and 1 and its N-th part in stages 2 "
          "and 3.",
-         kSource, "FC39, FC40, MEM", "", trains,
-         [](const Context& context) { return at_rest(context, Category::gradient); }},
+         kSource,
+         "FC39, FC40, MEM",
+         "",
+         trains,
+         [](const Context& context) { return at_rest(context, Category::gradient); },
+         {Observation::live_bytes}},
         {"MEMORY.OPTIMIZER",
          "Momentum and variance, and in mixed precision the master, take 4 bytes each for every "
          "element that a rank owns: all in stage 0, its N-th part in stages 1 to 3.",
-         kSource, "FC39, FC40, MEM", "", trains, optimizer_at_rest},
-        {"MEMORY.TRANSIENT", "Nothing but model states is live between a step and the next window.",
-         "arXiv 1910.02054, sections 5.2 and 6.2", "FC39, MEM", "", trains, nothing_else},
+         kSource,
+         "FC39, FC40, MEM",
+         "",
+         trains,
+         optimizer_at_rest,
+         {Observation::live_bytes}},
+        {"MEMORY.TRANSIENT",
+         "Nothing but model states is live between a step and the next window.",
+         "arXiv 1910.02054, sections 5.2 and 6.2",
+         "FC39, MEM",
+         "",
+         trains,
+         nothing_else,
+         {Observation::live_bytes}},
         {"MEMORY.PEAK",
          "The most bytes live at once in forward, backward and step are what the subject declares "
          "for the case.",
-         "docs/specification.md, Bytes and elements", "FC39, MEM",
-         "not declared: the subject names no peak; not exercised: no micro-step", trains, peak},
-        {"MEMORY.GROWTH", "After every step the same number of bytes is live.",
-         "docs/specification.md, Bytes and elements", "FC39, MEM",
-         "not exercised: fewer than two steps", trains, growth},
+         "docs/specification.md, Bytes and elements",
+         "FC39, MEM",
+         "not declared: the subject names no peak; not exercised: no micro-step",
+         trains,
+         peak,
+         {Observation::peak_bytes}},
+        {"MEMORY.GROWTH",
+         "After every step the same number of bytes is live.",
+         "docs/specification.md, Bytes and elements",
+         "FC39, MEM",
+         "not exercised: fewer than two steps",
+         trains,
+         growth,
+         {Observation::live_bytes}},
     };
 }
 

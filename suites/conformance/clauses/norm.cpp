@@ -1,4 +1,6 @@
 // The global gradient norm, and clipping by it.
+#include <cmath>
+
 #include "suites/conformance/comparison.h"
 
 namespace zeroproof::suites {
@@ -45,13 +47,19 @@ Judgement value(const Context& context) {
     return comparison.judgement("every step was skipped");
 }
 
+// A norm may be NaN, on all ranks alike, where a gradient is.
+bool same(double a, double b) {
+    return a == b || (std::isnan(a) && std::isnan(b));
+}
+
 Judgement agreement(const Context& context) {
     Comparison comparison;
     for_each_beside_rank_0(
         context, [&](const Segment&, int rank, const Snapshot& ours, const Snapshot& first) {
             if (ours.kind != ActionKind::step || ours.action < 0) return;
             comparison.check(
-                ours.norm == first.norm && ours.clip_coefficient == first.clip_coefficient, [&] {
+                same(ours.norm, first.norm) && same(ours.clip_coefficient, first.clip_coefficient),
+                [&] {
                     return Discrepancy{.quantity = "global gradient norm, against rank 0",
                                        .expected = full(first.norm),
                                        .seen = full(ours.norm),
@@ -93,16 +101,29 @@ std::vector<Clause> norm_clauses() {
         {"NORM.VALUE",
          "The norm is taken over every element of every trainable parameter's averaged, unscaled "
          "gradient, each once: tied ones once, replicas once, padding never.",
-         kSource, "FC05, FC12, FC16, FC18, NORM", "not exercised: every step was skipped", trains,
-         value},
-        {"NORM.AGREEMENT", "Every rank reports and uses the same bits of the norm.", kSource,
-         "FC16, NORM", "not exercised: a single rank",
-         [](const Case& c) { return trains(c) && c.has_several_ranks(); }, agreement},
+         kSource,
+         "FC05, FC12, FC16, FC18, NORM",
+         "not exercised: every step was skipped",
+         trains,
+         value,
+         {Observation::norm}},
+        {"NORM.AGREEMENT",
+         "Every rank reports and uses the same bits of the norm.",
+         kSource,
+         "FC16, NORM",
+         "not exercised: a single rank",
+         [](const Case& c) { return trains(c) && c.has_several_ranks(); },
+         agreement,
+         {Observation::norm}},
         {"CLIP.COEFFICIENT",
          "Clipping multiplies the gradient by min(1, bound / norm), in every precision, and leaves "
          "a gradient within the bound alone.",
-         kSource, "FC18", "not exercised: every step was skipped",
-         [](const Case& c) { return trains(c) && c.clip_norm > 0; }, coefficient},
+         kSource,
+         "FC18",
+         "not exercised: every step was skipped",
+         [](const Case& c) { return trains(c) && c.clip_norm > 0; },
+         coefficient,
+         {Observation::clip_coefficient}},
     };
 }
 

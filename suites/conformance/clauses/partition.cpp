@@ -3,6 +3,7 @@
 #include <set>
 
 #include "suites/conformance/comparison.h"
+#include "suites/conformance/declared_volume.h"
 #include "suites/conformance/partition_model.h"
 
 namespace zeroproof::suites {
@@ -22,7 +23,7 @@ Judgement cover(const Context& context) {
             owners[p].resize(c.parameters[p].elements());
         for (std::size_t rank = 0; rank < segment.by_rank.size(); ++rank)
             for (const OwnedSlice& slice : segment.by_rank[rank].snapshots.front().owned)
-                for (std::size_t i = 0; i < slice.master.size(); ++i)
+                for (std::size_t i = 0; i < slice.elements; ++i)
                     if (slice.begin + i < owners[slice.parameter].size())
                         owners[slice.parameter][slice.begin + i].insert(static_cast<int>(rank));
         const std::size_t wanted =
@@ -48,22 +49,22 @@ Judgement cover(const Context& context) {
 Judgement exists(const Context& context) {
     const Case& c = context.c;
     Comparison comparison;
-    for_each_snapshot(context, [&](const Segment&, int rank, const Snapshot& snapshot,
-                                   const Expected&) {
-        for (const OwnedSlice& slice : snapshot.owned) {
-            const std::size_t elements = c.parameters[slice.parameter].elements();
-            comparison.check(
-                slice.begin <= elements && slice.master.size() <= elements - slice.begin, [&] {
-                    return Discrepancy{.quantity = "end of an owned slice",
-                                       .expected = fmt::format("at most {}", elements),
-                                       .seen = fmt::format("{}", slice.begin + slice.master.size()),
-                                       .rank = rank,
-                                       .action = snapshot.action,
-                                       .parameter = c.parameters[slice.parameter].name,
-                                       .diagnosis = "padding counts as part of the parameter"};
-                });
-        }
-    });
+    for_each_snapshot(
+        context, [&](const Segment&, int rank, const Snapshot& snapshot, const Expected&) {
+            for (const OwnedSlice& slice : snapshot.owned) {
+                const std::size_t elements = c.parameters[slice.parameter].elements();
+                comparison.check(
+                    slice.begin <= elements && slice.elements <= elements - slice.begin, [&] {
+                        return Discrepancy{.quantity = "end of an owned slice",
+                                           .expected = fmt::format("at most {}", elements),
+                                           .seen = fmt::format("{}", slice.begin + slice.elements),
+                                           .rank = rank,
+                                           .action = snapshot.action,
+                                           .parameter = c.parameters[slice.parameter].name,
+                                           .diagnosis = "padding counts as part of the parameter"};
+                    });
+            }
+        });
     return comparison.judgement("no rank owns anything");
 }
 
@@ -105,19 +106,30 @@ Judgement padding(const Context& context) {
     return comparison.judgement("no elements");
 }
 
-Judgement balance(const Context& context) {
+// Elements that all ranks together may own.
+std::size_t divided_elements(const Context& context, const Segment& segment, bool as_declared) {
+    const DeclaredStage* stage = declared_stage(context, segment);
+    if (as_declared && stage != nullptr && stage->bytes.contains(context.c.precision)) {
+        const auto& bytes = stage->bytes.at(context.c.precision);
+        const auto momentum = bytes.find(memory::Category::momentum);
+        if (momentum != bytes.end() && momentum->second.padded.padding != Padding::owned)
+            return padded_elements(context.c, segment.ranks, momentum->second.padded,
+                                   Counted::trainable);
+    }
+    return counts_of(context.c, segment.stage, segment.ranks).padded_trainable;
+}
+
+Judgement compare_balance(const Context& context, bool as_declared) {
     Comparison comparison;
-    const Case& c = context.c;
     for (const Segment& segment : context.evidence.segments) {
         if (segment.stage == 0) continue;
         for (std::size_t rank = 0; rank < segment.by_rank.size(); ++rank) {
             if (segment.by_rank[rank].snapshots.empty()) continue;
             std::size_t owned = 0;
             for (const OwnedSlice& slice : segment.by_rank[rank].snapshots.front().owned)
-                owned += slice.master.size();
+                owned += slice.elements;
             const auto n = static_cast<std::size_t>(segment.ranks);
-            const std::size_t most =
-                counts_of(c, segment.stage, segment.ranks).padded_trainable / n;
+            const std::size_t most = divided_elements(context, segment, as_declared) / n;
             comparison.check(owned <= most, [&] {
                 return Discrepancy{.quantity = "elements owned",
                                    .expected = fmt::format("at most {}", most),
@@ -130,6 +142,11 @@ Judgement balance(const Context& context) {
     return comparison.judgement("stage 0 does not partition");
 }
 
+Judgement balance(const Context& context) {
+    return or_as_declared(context, compare_balance(context, false),
+                          [&] { return compare_balance(context, true); });
+}
+
 constexpr std::string_view kSource =
     "arXiv 1910.02054, section 5.1; docs/specification.md, Partition";
 
@@ -140,18 +157,37 @@ std::vector<Clause> partition_clauses() {
         {"PARTITION.COVER",
          "In stages 1 to 3 each element of each trainable parameter is owned by exactly one rank; "
          "in plain data parallelism every rank owns all of them.",
-         kSource, "FC10, FC12, PART", "not exercised: no trainable elements", trains, cover},
-        {"PARTITION.EXTENT", "What a rank owns lies within its parameter.", kSource,
-         "FC09, FC10, PART", "not exercised: no rank owns anything", trains, exists},
+         kSource,
+         "FC10, FC12, PART",
+         "not exercised: no trainable elements",
+         trains,
+         cover,
+         {Observation::ownership}},
+        {"PARTITION.EXTENT",
+         "What a rank owns lies within its parameter.",
+         kSource,
+         "FC09, FC10, PART",
+         "not exercised: no rank owns anything",
+         trains,
+         exists,
+         {Observation::ownership}},
         {"PARTITION.BALANCE",
-         "No rank owns more than its N-th part of the padded trainable elements.", kSource,
-         "FC09, FC40, PART", "not exercised: stage 0",
-         [](const Case& c) { return trains(c) && (c.stage > 0 || c.resume_stage > 0); }, balance},
+         "No rank owns more than its N-th part of the padded trainable elements.",
+         kSource,
+         "FC09, FC40, PART",
+         "not exercised: stage 0",
+         [](const Case& c) { return trains(c) && (c.stage > 0 || c.resume_stage > 0); },
+         balance,
+         {Observation::ownership}},
         {"PARTITION.PADDING",
          "Padding, and memory that nobody has written, never reaches a weight, a master or a "
          "moment.",
-         kSource, "FC09, FC08, FC15", "not exercised: no elements",
-         [](const Case& c) { return trains(c); }, padding},
+         kSource,
+         "FC09, FC08, FC15",
+         "not exercised: no elements",
+         [](const Case& c) { return trains(c); },
+         padding,
+         {Observation::master, Observation::momentum, Observation::variance, Observation::weights}},
     };
 }
 

@@ -43,24 +43,39 @@ constexpr std::string_view kOtherwise =
 
 std::vector<Clause> race_clauses() {
     return {
-        {"RACE.INPUT", "From start to wait the input of an operation is neither written nor freed.",
-         kSource, "FC14, FC08, RACE", kOtherwise, is_hostile,
+        {"RACE.INPUT",
+         "From start to wait the input of an operation is neither written nor freed.",
+         kSource,
+         "FC14, FC08, RACE",
+         kOtherwise,
+         is_hostile,
          [](const Context& context) {
              return races(context, collectives::RaceKind::input_touched,
                           "a buffer was reused or freed while a collective read it");
-         }},
-        {"RACE.OUTPUT", "From start to wait the output of an operation is not written.", kSource,
-         "FC14, RACE", kOtherwise, is_hostile,
+         },
+         {Observation::races}},
+        {"RACE.OUTPUT",
+         "From start to wait the output of an operation is not written.",
+         kSource,
+         "FC14, RACE",
+         kOtherwise,
+         is_hostile,
          [](const Context& context) {
              return races(context, collectives::RaceKind::output_touched,
                           "a buffer was written while a collective delivered into it");
-         }},
-        {"RACE.AWAITED", "Every operation is waited for.", kSource, "FC13, FC15, RACE", kOtherwise,
+         },
+         {Observation::races}},
+        {"RACE.AWAITED",
+         "Every operation is waited for.",
+         kSource,
+         "FC13, FC15, RACE",
+         kOtherwise,
          is_hostile,
          [](const Context& context) {
              return races(context, collectives::RaceKind::not_awaited,
                           "the result was never known to be there");
-         }},
+         },
+         {Observation::races}},
     };
 }
 

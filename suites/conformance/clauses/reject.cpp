@@ -14,7 +14,11 @@ Judgement clear(const Context& context) {
     const Evidence& evidence = context.evidence;
     if (evidence.status == RunStatus::environment)
         return {Verdict::environment, evidence.message, {}, 0};
-    if (outside.empty()) {
+    if (context.declaration.undeclared && evidence.status == RunStatus::completed)
+        return {Verdict::not_declared, "the subject does not say what it supports", {}, 0};
+    if (context.declaration.undeclared && evidence.status == RunStatus::failed)
+        return {Verdict::not_exercised, "the run did not end", {}, 0};
+    if (outside.empty() && !context.declaration.undeclared) {
         if (evidence.status == RunStatus::failed)
             return {Verdict::not_exercised, "the run did not end", {}, 0};
         if (evidence.status != RunStatus::rejected) return {};

@@ -1,7 +1,10 @@
 // How much is sent, of what, when and in which type.
+#include <algorithm>
+#include <functional>
 #include <map>
 
 #include "suites/conformance/comparison.h"
+#include "suites/conformance/declared_volume.h"
 #include "suites/conformance/partition_model.h"
 
 namespace zeroproof::suites {
@@ -19,7 +22,6 @@ using memory::Phase;
 struct Volume {
     std::size_t elements = 0;  // nominal: 2P for an all-reduce of P, otherwise P
     std::size_t operations = 0;
-    friend bool operator==(const Volume&, const Volume&) = default;
 };
 using Volumes = std::map<std::pair<int, Phase>, Volume>;
 
@@ -48,14 +50,20 @@ Volumes seen_volumes(const RankEvidence& rank, Traffic traffic) {
     return volumes;
 }
 
-// Calls visit(action, kind, last micro-step of its window) for the actions of a segment.
+struct InWindow {
+    bool first;  // micro-step of its window
+    bool last;
+};
+
+// Calls visit(action, kind, place in the window) for the actions of a segment.
 template <typename Visit>
 void for_each_action(const Case& c, bool behind_reload, Visit&& visit) {
     int micro_steps = 0;
     for (int a = 0; a < static_cast<int>(c.program.size()); ++a) {
         const ActionKind kind = c.program[static_cast<std::size_t>(a)].kind;
         if (kind == ActionKind::micro_step) ++micro_steps;
-        if (after_reload(c, a) == behind_reload) visit(a, kind, micro_steps == c.micro_steps);
+        if (after_reload(c, a) == behind_reload)
+            visit(a, kind, InWindow{micro_steps == 1, micro_steps == c.micro_steps});
         if (kind == ActionKind::step || kind == ActionKind::zero_grad) micro_steps = 0;
     }
 }
@@ -63,7 +71,7 @@ void for_each_action(const Case& c, bool behind_reload, Visit&& visit) {
 // No volume in any phase of any action: where nothing is expected, nothing must be seen.
 Volumes nothing(const Case& c, bool behind_reload) {
     Volumes volumes;
-    for_each_action(c, behind_reload, [&](int action, ActionKind kind, bool) {
+    for_each_action(c, behind_reload, [&](int action, ActionKind kind, InWindow) {
         if (kind == ActionKind::micro_step) {
             volumes[{action, Phase::forward}] = {};
             volumes[{action, Phase::backward}] = {};
@@ -82,10 +90,10 @@ Volumes expected_gradients(const Context& context, const Segment& segment, bool 
         window.operations += set.buckets;
     }
     Volumes volumes;
-    for_each_action(context.c, behind_reload, [&](int action, ActionKind kind, bool last) {
+    for_each_action(context.c, behind_reload, [&](int action, ActionKind kind, InWindow place) {
         if (kind != ActionKind::micro_step || window.operations == 0) return;
         // Stages 2 and 3 keep no whole gradient, so they reduce in every micro-step.
-        if (segment.stage >= 2 || last) volumes[{action, Phase::backward}] = window;
+        if (segment.stage >= 2 || place.last) volumes[{action, Phase::backward}] = window;
     });
     return volumes;
 }
@@ -102,7 +110,7 @@ Volumes expected_parameters(const Context& context, const Segment& segment, bool
     const auto expect = [&](int action, Phase phase, Volume volume) {
         if (volume.operations > 0) volumes[{action, phase}] = volume;
     };
-    for_each_action(context.c, behind_reload, [&](int action, ActionKind kind, bool) {
+    for_each_action(context.c, behind_reload, [&](int action, ActionKind kind, InWindow) {
         if (segment.stage == 3 && kind == ActionKind::micro_step) {
             expect(action, Phase::forward, {pass.elements, pass.operations});
             expect(action, Phase::backward, {pass.elements, pass.operations});
@@ -117,9 +125,45 @@ Volumes expected_parameters(const Context& context, const Segment& segment, bool
     return volumes;
 }
 
-using Expectation = Volumes (*)(const Context&, const Segment&, bool behind_reload);
+// As the subject declares them for this stage, in elements alone.
+Volumes declared_volumes(const Context& context, const Segment& segment, bool behind_reload,
+                         Traffic traffic) {
+    const DeclaredStage* stage = declared_stage(context, segment);
+    if (stage == nullptr)
+        return traffic == Traffic::gradient ? expected_gradients(context, segment, behind_reload)
+                                            : expected_parameters(context, segment, behind_reload);
+    Volumes volumes;
+    const bool are_gradients = traffic == Traffic::gradient;
+    const auto expect = [&](int action, Phase phase, const DeclaredTraffic& declared) {
+        // What is gathered before use may be frozen, what is sent after a step may not.
+        const Counted counted =
+            are_gradients || declared.phase == Phase::step ? Counted::trainable : Counted::all;
+        const double elements = declared.times * static_cast<double>(padded_elements(
+                                                     context.c, segment.ranks, declared.padded,
+                                                     counted, declared.per_use));
+        const auto rounded = static_cast<std::size_t>(elements);
+        volumes[{action, phase}].elements += rounded * (declared.op == Op::all_reduce ? 2 : 1);
+    };
+    for_each_action(context.c, behind_reload, [&](int action, ActionKind kind, InWindow place) {
+        for (const DeclaredTraffic& declared : are_gradients ? stage->gradient : stage->parameter) {
+            const bool is_forward = declared.phase == Phase::forward;
+            const bool in_micro_step = is_forward || declared.phase == Phase::backward;
+            if (kind == ActionKind::micro_step && in_micro_step &&
+                (declared.every_micro_step || (is_forward ? place.first : place.last)))
+                expect(action, declared.phase, declared);
+            if (kind == ActionKind::evaluate && is_forward)
+                expect(action, Phase::evaluate, declared);
+            if (kind != ActionKind::step || declared.phase != Phase::step) continue;
+            const auto at = std::ranges::find(context.expected, action, &Expected::action);
+            if (at != context.expected.end() && !at->skipped) expect(action, Phase::step, declared);
+        }
+    });
+    return volumes;
+}
 
-Judgement compare(const Context& context, Traffic traffic, Expectation expectation,
+using Expectation = std::function<Volumes(const Context&, const Segment&, bool behind_reload)>;
+
+Judgement compare(const Context& context, Traffic traffic, const Expectation& expectation,
                   bool operations) {
     Comparison comparison;
     const Case& c = context.c;
@@ -138,7 +182,9 @@ Judgement compare(const Context& context, Traffic traffic, Expectation expectati
                 const auto [action, phase] = place;
                 const std::size_t wanted = operations ? want.operations : want.elements;
                 const std::size_t counted = operations ? got.operations : got.elements;
-                comparison.check(wanted == counted, [&, a = action, ph = phase] {
+                // A group of one may start operations, which send nothing, or leave them out.
+                const bool sends_nothing = segment.ranks == 1 && counted == 0;
+                comparison.check(wanted == counted || sends_nothing, [&, a = action, ph = phase] {
                     return Discrepancy{
                         .quantity = fmt::format(
                             "{} {} in phase {}",
@@ -158,7 +204,23 @@ Judgement compare(const Context& context, Traffic traffic, Expectation expectati
     return comparison.judgement();
 }
 
+// Against the paper, and where that does not hold against the declaration.
+Judgement volume(const Context& context, Traffic traffic, const Expectation& paper) {
+    return or_as_declared(context, compare(context, traffic, paper, false), [&] {
+        return compare(
+            context, traffic,
+            [traffic](const Context& c, const Segment& segment, bool behind_reload) {
+                return declared_volumes(c, segment, behind_reload, traffic);
+            },
+            false);
+    });
+}
+
+const char* kNoBuckets = "the subject promises no size of a bucket";
+
 Judgement control(const Context& context) {
+    if (!context.declaration.control_elements_per_step)
+        return {Verdict::not_declared, "the subject promises no amount of control traffic", {}, 0};
     Comparison comparison;
     for (std::size_t s = 0; s < context.evidence.segments.size(); ++s) {
         const Segment& segment = context.evidence.segments[s];
@@ -170,7 +232,7 @@ Judgement control(const Context& context) {
             for (const auto& [place, volume] : volumes) {
                 const auto [action, phase] = place;
                 const std::size_t most =
-                    phase == Phase::step ? context.declaration.control_elements_per_step : 0;
+                    phase == Phase::step ? *context.declaration.control_elements_per_step : 0;
                 comparison.check(volume.elements <= most, [&, a = action, ph = phase,
                                                            elements = volume.elements] {
                     return Discrepancy{.quantity = fmt::format("elements of control in phase {}",
@@ -217,12 +279,22 @@ Judgement each_record(const Context& context, Check&& check) {
 using Result = std::optional<std::pair<bool, std::pair<std::string, std::string>>>;
 
 Judgement wire_type(const Context& context) {
-    const memory::DType type = weight_type(context.c.precision);
-    return each_record(context, [&](const Segment&, const CollectiveRecord& record) -> Result {
-        if (record.traffic == Traffic::control) return {};
-        return {{record.type == type,
-                 {std::string(memory::name_of(type)), std::string(memory::name_of(record.type))}}};
-    });
+    const memory::DType weights = weight_type(context.c.precision);
+    const auto compare_types = [&](bool as_declared) {
+        return each_record(
+            context, [&](const Segment& segment, const CollectiveRecord& record) -> Result {
+                if (record.traffic == Traffic::control) return {};
+                memory::DType type = weights;
+                const DeclaredStage* stage = declared_stage(context, segment);
+                if (as_declared && stage != nullptr && record.traffic == Traffic::gradient &&
+                    stage->gradient_type.contains(context.c.precision))
+                    type = stage->gradient_type.at(context.c.precision);
+                return {{record.type == type,
+                         {std::string(memory::name_of(type)),
+                          std::string(memory::name_of(record.type))}}};
+            });
+    };
+    return or_as_declared(context, compare_types(false), [&] { return compare_types(true); });
 }
 
 Judgement not_empty(const Context& context) {
@@ -232,6 +304,7 @@ Judgement not_empty(const Context& context) {
 }
 
 Judgement bucket_size(const Context& context) {
+    if (!context.declaration.buckets) return {Verdict::not_declared, kNoBuckets, {}, 0};
     return each_record(context,
                        [&](const Segment& segment, const CollectiveRecord& record) -> Result {
                            if (record.traffic == Traffic::control) return {};
@@ -243,17 +316,37 @@ Judgement bucket_size(const Context& context) {
                        });
 }
 
+// The operations that may carry a kind of traffic: by the paper one, else those declared.
+std::vector<Op> allowed_operations(const DeclaredStage* stage, int number, Traffic traffic) {
+    if (stage == nullptr)
+        return {traffic == Traffic::parameter ? Op::all_gather
+                : number == 0                 ? Op::all_reduce
+                                              : Op::reduce_scatter};
+    std::vector<Op> operations;
+    for (const DeclaredTraffic& declared :
+         traffic == Traffic::gradient ? stage->gradient : stage->parameter)
+        operations.push_back(declared.op);
+    return operations;
+}
+
 Judgement kind(const Context& context) {
-    return each_record(context,
-                       [](const Segment& segment, const CollectiveRecord& record) -> Result {
-                           if (record.traffic == Traffic::control) return {};
-                           const Op wanted = record.traffic == Traffic::parameter ? Op::all_gather
-                                             : segment.stage == 0                 ? Op::all_reduce
-                                                                  : Op::reduce_scatter;
-                           return {{record.op == wanted,
-                                    {std::string(collectives::name_of(wanted)),
-                                     std::string(collectives::name_of(record.op))}}};
-                       });
+    const auto compare_kinds = [&](bool as_declared) {
+        return each_record(
+            context, [&](const Segment& segment, const CollectiveRecord& record) -> Result {
+                // In a group of one nothing travels, whatever the operation.
+                if (record.traffic == Traffic::control || record.group.size() == 1) return {};
+                const std::vector<Op> allowed =
+                    allowed_operations(as_declared ? declared_stage(context, segment) : nullptr,
+                                       segment.stage, record.traffic);
+                std::string names;
+                for (const Op op : allowed)
+                    names += (names.empty() ? "" : " or ") + std::string(collectives::name_of(op));
+                return {{std::ranges::count(allowed, record.op) > 0,
+                         {names.empty() ? "nothing" : names,
+                          std::string(collectives::name_of(record.op))}}};
+            });
+    };
+    return or_as_declared(context, compare_kinds(false), [&] { return compare_kinds(true); });
 }
 
 constexpr std::string_view kVolume = "arXiv 1910.02054, section 7";
@@ -265,44 +358,81 @@ std::vector<Clause> traffic_clauses() {
         {"TRAFFIC.GRADIENT",
          "Gradients are reduced once per window in plain data parallelism (2 phi) and stage 1 "
          "(phi), once per micro-step in stages 2 and 3 (phi), during backward; padding counts.",
-         kVolume, "FC42, VOL", "", trains,
+         kVolume,
+         "FC42, VOL",
+         "",
+         trains,
          [](const Context& context) {
-             return compare(context, Traffic::gradient, expected_gradients, false);
-         }},
+             return volume(context, Traffic::gradient, expected_gradients);
+         },
+         {Observation::collectives}},
         {"TRAFFIC.PARAMETER",
          "Weights are gathered once after each step taken in stages 1 and 2 (phi), before each "
          "forward and each backward in stage 3 (phi each), and never in plain data parallelism.",
-         kVolume, "FC42, FC15, VOL", "", trains,
+         kVolume,
+         "FC42, FC15, VOL",
+         "",
+         trains,
          [](const Context& context) {
-             return compare(context, Traffic::parameter, expected_parameters, false);
-         }},
+             return volume(context, Traffic::parameter, expected_parameters);
+         },
+         {Observation::collectives}},
         {"TRAFFIC.CONTROL",
          "Scalars and flags are sent in the step alone, and no more of them than declared.",
-         "docs/specification.md, Bytes and elements", "FC42, VOL", "", trains, control},
+         "docs/specification.md, Bytes and elements",
+         "FC42, VOL",
+         "",
+         trains,
+         control,
+         {Observation::collectives}},
         {"TRAFFIC.OPERATIONS",
          "Each bucket travels in one operation: as many operations as buckets, in each phase.",
-         "docs/specification.md, Bytes and elements", "FC42, FC07, VOL", "", trains,
-         [](const Context& context) {
+         "docs/specification.md, Bytes and elements",
+         "FC42, FC07, VOL",
+         "",
+         trains,
+         [](const Context& context) -> Judgement {
+             if (!context.declaration.buckets) return {Verdict::not_declared, kNoBuckets, {}, 0};
              const Judgement gradients =
                  compare(context, Traffic::gradient, expected_gradients, true);
              if (gradients.verdict == Verdict::fail) return gradients;
              return compare(context, Traffic::parameter, expected_parameters, true);
-         }},
+         },
+         {Observation::collectives}},
         {"TRAFFIC.KIND",
          "Gradients are all-reduced in plain data parallelism and reduce-scattered in stages 1 to "
          "3; weights are all-gathered.",
-         kVolume, "FC42, VOL", "not exercised: nothing was sent", trains, kind},
-        {"TRAFFIC.TYPE", "Gradients and weights travel in the type of the weights.",
-         "docs/specification.md, Types", "FC21, DTYPE", "not exercised: nothing was sent", trains,
-         wire_type},
-        {"TRAFFIC.EMPTY", "No operation carries zero elements.",
-         "docs/specification.md, Bytes and elements", "FC42, FC12",
-         "not exercised: nothing was sent", trains, not_empty},
+         kVolume,
+         "FC42, VOL",
+         "not exercised: nothing was sent",
+         trains,
+         kind,
+         {Observation::collectives}},
+        {"TRAFFIC.TYPE",
+         "Gradients and weights travel in the type of the weights.",
+         "docs/specification.md, Types",
+         "FC21, DTYPE",
+         "not exercised: nothing was sent",
+         trains,
+         wire_type,
+         {Observation::collectives}},
+        {"TRAFFIC.EMPTY",
+         "No operation carries zero elements.",
+         "docs/specification.md, Bytes and elements",
+         "FC42, FC12",
+         "not exercised: nothing was sent",
+         trains,
+         not_empty,
+         {Observation::collectives}},
         {"TRAFFIC.BUCKET",
          "No operation on gradients or weights carries more than a bucket, rounded up to a "
          "multiple of N, whatever the model's size.",
-         "arXiv 1910.02054, section 6.2", "FC07, FC39", "not exercised: nothing was sent", trains,
-         bucket_size},
+         "arXiv 1910.02054, section 6.2",
+         "FC07, FC39",
+         "not exercised: nothing was sent",
+         trains,
+         bucket_size,
+         {Observation::collectives}},
     };
 }
 

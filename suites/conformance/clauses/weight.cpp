@@ -115,8 +115,8 @@ Judgement fresh(const Context& context) {
             for (const Echo& echo : segment.by_rank[rank].echoes) {
                 const auto in_force = weights.lower_bound(echo.action);  // the first not before it
                 if (in_force == weights.begin()) continue;
-                const auto& [since, all] = *std::prev(in_force);
-                const std::vector<float>& expected = all[echo.parameter];
+                const int since = std::prev(in_force)->first;
+                const std::vector<float>& expected = std::prev(in_force)->second[echo.parameter];
                 if (echo.weights.size() != expected.size())
                     comparison.check(false, [&] {
                         return Discrepancy{.quantity = "elements of a parameter in use",
@@ -205,29 +205,49 @@ std::vector<Clause> weight_clauses() {
         {"WEIGHT.INITIAL",
          "Before any training each weight is the model's, on every rank, however it is "
          "partitioned.",
-         "docs/specification.md, Weights", "FC41, INIT", "not exercised: no elements", trains,
-         initial},
+         "docs/specification.md, Weights",
+         "FC41, INIT",
+         "not exercised: no elements",
+         trains,
+         initial,
+         {Observation::weights}},
         {"WEIGHT.CAST",
          "The weight is the master rounded to nearest even, after every step and after every load.",
-         "docs/specification.md, Adam", "FC22, FC21", "not exercised: no rank owns anything",
-         trains, cast},
-        {"WEIGHT.REPLICAS", "All ranks see the same bits of every weight after every action.",
-         "arXiv 1910.02054, section 5.1", "FC22, FC42, INIT", "not exercised: a single rank",
-         [](const Case& c) { return trains(c) && c.has_several_ranks(); }, replicas},
+         "docs/specification.md, Adam",
+         "FC22, FC21",
+         "not exercised: no rank owns anything",
+         trains,
+         cast,
+         {Observation::weights, Observation::master}},
+        {"WEIGHT.REPLICAS",
+         "All ranks see the same bits of every weight after every action.",
+         "arXiv 1910.02054, section 5.1",
+         "FC22, FC42, INIT",
+         "not exercised: a single rank",
+         [](const Case& c) { return trains(c) && c.has_several_ranks(); },
+         replicas,
+         {Observation::weights}},
         {"WEIGHT.FRESH",
          "Every forward and backward pass computes with the weights of the last step, load or "
          "beginning, whole and in place.",
-         "arXiv 1910.02054, section 5.3", "FC13, FC15, FC29, FRESH",
+         "arXiv 1910.02054, section 5.3",
+         "FC13, FC15, FC29, FRESH",
          "not exercised: no pass was made; not observable: not every use of a parameter is shown",
-         [](const Case& c) { return trains(c) && c.model == Model::echo; }, fresh},
-        {"FROZEN.UNCHANGED", "The bits of a frozen parameter never change.",
-         "docs/specification.md, Frozen", "FC37, FRZ", "",
+         [](const Case& c) { return trains(c) && c.model == Model::echo; },
+         fresh,
+         {Observation::echoes, Observation::master}},
+        {"FROZEN.UNCHANGED",
+         "The bits of a frozen parameter never change.",
+         "docs/specification.md, Frozen",
+         "FC37, FRZ",
+         "",
          [](const Case& c) {
              for (const ParameterCase& parameter : c.parameters)
                  if (!parameter.trainable) return trains(c);
              return false;
          },
-         frozen},
+         frozen,
+         {Observation::weights}},
     };
 }
 

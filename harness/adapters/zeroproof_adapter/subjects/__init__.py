@@ -1,0 +1,1 @@
+"""Built-in subjects: each module defines PACKAGES, version() and TRAINER."""

@@ -1,0 +1,70 @@
+// `zeroproof fuzz` as a user runs it.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+#include "harness/temporary_folder.h"
+#include "suites/conformance/json_reader.h"
+
+namespace zeroproof::harness {
+namespace {
+
+struct Ran {
+    int code;
+    std::string output;  // both streams
+};
+
+Ran fuzz(const std::string& arguments) {
+    FILE* pipe = popen(fmt::format("{} fuzz {} 2>&1", ZEROPROOF_PROGRAM, arguments).c_str(), "r");
+    std::string output;
+    std::array<char, 4096> block;
+    for (std::size_t n; (n = fread(block.data(), 1, block.size(), pipe)) > 0;)
+        output.append(block.data(), n);
+    const int status = pclose(pipe);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
+}
+
+TEST(Fuzz, FindsNothingInTheReferenceAndWritesARecord) {
+    const TemporaryFolder folder;
+    const std::string file = (folder.path() / "record.json").string();
+    const Ran ran = fuzz(fmt::format("reference --seconds 0.2 --seed 3 --save {} --json {}",
+                                     (folder.path() / "found").string(), file));
+    EXPECT_EQ(ran.code, 0) << ran.output;
+    EXPECT_NE(ran.output.find("0 failed, 0 groups"), std::string::npos) << ran.output;
+    EXPECT_EQ(ran.output.find('\r'), std::string::npos) << "progress in a pipe";
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path() / "found"));
+    const suites::Json record = suites::parse_json(suites::read_text_file(file), file);
+    EXPECT_EQ(record["schema"], "zeroproof.fuzz/1");
+    EXPECT_EQ(record["seed"], 3);
+    EXPECT_GT(record["programs"], 0);
+    EXPECT_GT(record["judged"]["GRADIENT.MEAN"], 0);
+    EXPECT_TRUE(record["first_failure_after_seconds"].is_null());
+}
+
+TEST(Fuzz, OneProgramByItsNumber) {
+    const Ran ran = fuzz("reference --seed 3 --only 41");
+    EXPECT_EQ(ran.code, 0) << ran.output;
+    EXPECT_NE(ran.output.find("1 program in"), std::string::npos) << ran.output;
+}
+
+TEST(Fuzz, SaysWhatIsWrong) {
+    EXPECT_EQ(fuzz("reference --stage 4").code, 2);
+    EXPECT_EQ(fuzz("nobody").code, 2);
+    EXPECT_EQ(fuzz("--run 'true'").code, 2);
+    EXPECT_EQ(fuzz("reference --json /no/such/folder/record.json").code, 2);
+    EXPECT_EQ(fuzz("reference --save /dev/null/folder").code, 2);
+}
+
+TEST(Fuzz, ACommandThatCannotRunIsNoConformance) {
+    const Ran ran = fuzz("--run 'exit 1; {ranks} {cases} {results}' --seconds 0.1");
+    EXPECT_EQ(ran.code, 4) << ran.output;
+    EXPECT_NE(ran.output.find("could not be run"), std::string::npos) << ran.output;
+}
+
+}  // namespace
+}  // namespace zeroproof::harness

@@ -1,0 +1,103 @@
+#include "suites/conformance/paper_figures.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "memory/formulas.h"
+#include "suites/conformance/partition_model.h"
+
+namespace zeroproof::suites {
+
+namespace {
+
+using collectives::Traffic;
+using memory::Category;
+using memory::Phase;
+
+// Sums volumes by place; what is zero is left out.
+class Volumes {
+  public:
+    void add(int action, Phase phase, Traffic traffic, std::size_t elements) {
+        if (elements > 0) elements_[{action, phase, traffic}] += elements;
+    }
+    std::vector<PaperVolume> list() const {
+        std::vector<PaperVolume> all;
+        for (const auto& [place, elements] : elements_) {
+            const auto& [action, phase, traffic] = place;
+            all.push_back({action, phase, traffic, elements});
+        }
+        return all;
+    }
+
+  private:
+    std::map<std::tuple<int, Phase, Traffic>, std::size_t> elements_;
+};
+
+}  // namespace
+
+std::vector<PaperVolume> paper_volumes(const Case& c, bool behind_reload,
+                                       const std::vector<Expected>& expected) {
+    const int stage = behind_reload && c.resume_stage >= 0 ? c.resume_stage : c.stage;
+    const int ranks = behind_reload && c.resume_ranks > 0 ? c.resume_ranks : c.ranks;
+    const std::vector<PartitionedSet> sets = partitioned_sets(c, stage, ranks);
+    std::size_t reduced = 0;
+    std::size_t published = 0;  // stages 1 and 2 gather what they have stepped
+    for (const PartitionedSet& set : sets) {
+        if (set.trainable) reduced += set.padded * (stage == 0 ? 2 : 1);
+        published += set.padded;
+    }
+    const std::size_t pass = stage == 3 ? gathered_in_pass(c, sets).elements : 0;
+
+    Volumes volumes;
+    bool is_behind = false;
+    int micro_steps = 0;
+    for (int a = 0; a < static_cast<int>(c.program.size()); ++a) {
+        const ActionKind kind = c.program[static_cast<std::size_t>(a)].kind;
+        is_behind = is_behind || kind == ActionKind::reload;
+        if (kind == ActionKind::micro_step) ++micro_steps;
+        if (kind == ActionKind::step || kind == ActionKind::zero_grad) micro_steps = 0;
+        if (is_behind != behind_reload) continue;
+        switch (kind) {
+            case ActionKind::micro_step:
+                volumes.add(a, Phase::forward, Traffic::parameter, pass);
+                volumes.add(a, Phase::backward, Traffic::parameter, pass);
+                // Stages 2 and 3 keep no whole gradient in which micro-steps could add up.
+                if (stage >= 2 || micro_steps == c.micro_steps)
+                    volumes.add(a, Phase::backward, Traffic::gradient, reduced);
+                break;
+            case ActionKind::evaluate:
+                volumes.add(a, Phase::evaluate, Traffic::parameter, pass);
+                break;
+            case ActionKind::step: {
+                const auto after = std::ranges::find(expected, a, &Expected::action);
+                const bool is_taken = after != expected.end() && !after->skipped;
+                if ((stage == 1 || stage == 2) && is_taken)
+                    volumes.add(a, Phase::step, Traffic::parameter, published);
+                break;
+            }
+            default: break;
+        }
+    }
+    return volumes.list();
+}
+
+memory::BytesByCategory paper_bytes_at_rest(const Case& c, int stage, int ranks) {
+    const memory::StateBytes each = memory::state_bytes(weight_type(c.precision));
+    const memory::ModelStates states =
+        memory::exact_model_state_bytes(stage, each, counts_of(c, stage, ranks), ranks);
+    memory::BytesByCategory bytes{};
+    const auto at = [&](Category category) -> std::size_t& {
+        return bytes[static_cast<std::size_t>(category)];
+    };
+    at(Category::parameter) = states.weight;
+    at(Category::gradient) = states.gradient;
+    // The optimizer's are fp32 numbers: momentum, variance and, in mixed precision, the master.
+    const std::size_t numbers = each.optimizer / sizeof(float);
+    at(Category::momentum) = states.optimizer / numbers;
+    at(Category::variance) = states.optimizer / numbers;
+    at(Category::master) = numbers == 3 ? states.optimizer / numbers : 0;
+    return bytes;
+}
+
+}  // namespace zeroproof::suites
