@@ -252,4 +252,4 @@ def test_many_crashes_end(tmp_path: Path) -> None:
     assert len(judged.cases) > 12 and judged.passed() == set()
     assert judged.verdicts("LIVENESS.END")[:10] == ["fail"] * 10
     assert set(judged.verdicts("LIVENESS.END")[10:]) == {"environment"}
-    assert "10 launches in a row ended without a result" in judged.text
+    assert "10 launches in a row ended without completing a case" in judged.text

@@ -31,8 +31,8 @@ _LAUNCHERS = (
     ("SLURM_PROCID", "SLURM_NTASKS"),
 )
 
-# The phase that an action's work belongs to. Edits from outside count as reading, which is no part of
-# any volume; what changes the set of trained parameters counts as setting up.
+# The phase that an action's work belongs to. Edits from outside count as reading, which is no part
+# of any volume; what changes the set of trained parameters counts as setting up.
 _PHASES = {
     "micro_step": "forward",
     "step": "step",
