@@ -217,7 +217,8 @@ class Batch {
     }
 
     // None of the jobs can be run here.
-    void abandon(std::vector<Job*>& jobs, const std::string& why) {
+    void abandon(std::vector<Job*>& jobs, std::string why) {
+        if (!options_.if_it_cannot_start.empty()) why += "; " + options_.if_it_cannot_start;
         for (Job* job : jobs) end(*job, without_run(RunStatus::environment, why));
     }
 

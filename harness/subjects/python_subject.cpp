@@ -28,6 +28,9 @@ std::unique_ptr<suites::Subject> make_python_subject(const std::string& name,
     process.declaration = declaration_of(name);
     process.any_version = options.any_version;
     process.progress = options.progress;
+    process.if_it_cannot_start =
+        "ci/setup --adapters makes an environment that has all it needs, and --python FILE takes "
+        "another";
     const std::string python = python_interpreter(options.python);
     process.launch = [name, python](int ranks, const std::string& cases,
                                     const std::string& results) -> Launch {

@@ -163,8 +163,10 @@ Volumes declared_volumes(const Context& context, const Segment& segment, bool be
 
 using Expectation = std::function<Volumes(const Context&, const Segment&, bool behind_reload)>;
 
+enum class InGroupsOfOne { as_in_others, may_be_left_out };
+
 Judgement compare(const Context& context, Traffic traffic, const Expectation& expectation,
-                  bool operations) {
+                  bool operations, InGroupsOfOne alone = InGroupsOfOne::as_in_others) {
     Comparison comparison;
     const Case& c = context.c;
     for (std::size_t s = 0; s < context.evidence.segments.size(); ++s) {
@@ -182,9 +184,9 @@ Judgement compare(const Context& context, Traffic traffic, const Expectation& ex
                 const auto [action, phase] = place;
                 const std::size_t wanted = operations ? want.operations : want.elements;
                 const std::size_t counted = operations ? got.operations : got.elements;
-                // A group of one may start operations, which send nothing, or leave them out.
-                const bool sends_nothing = segment.ranks == 1 && counted == 0;
-                comparison.check(wanted == counted || sends_nothing, [&, a = action, ph = phase] {
+                const bool is_left_out =
+                    alone == InGroupsOfOne::may_be_left_out && segment.ranks == 1 && counted == 0;
+                comparison.check(wanted == counted || is_left_out, [&, a = action, ph = phase] {
                     return Discrepancy{
                         .quantity = fmt::format(
                             "{} {} in phase {}",
@@ -212,7 +214,7 @@ Judgement volume(const Context& context, Traffic traffic, const Expectation& pap
             [traffic](const Context& c, const Segment& segment, bool behind_reload) {
                 return declared_volumes(c, segment, behind_reload, traffic);
             },
-            false);
+            false, InGroupsOfOne::may_be_left_out);
     });
 }
 
@@ -333,8 +335,9 @@ Judgement kind(const Context& context) {
     const auto compare_kinds = [&](bool as_declared) {
         return each_record(
             context, [&](const Segment& segment, const CollectiveRecord& record) -> Result {
-                // In a group of one nothing travels, whatever the operation.
-                if (record.traffic == Traffic::control || record.group.size() == 1) return {};
+                // In a group of one nothing travels, so a declaration need not name the operation.
+                if (record.traffic == Traffic::control || (as_declared && record.group.size() == 1))
+                    return {};
                 const std::vector<Op> allowed =
                     allowed_operations(as_declared ? declared_stage(context, segment) : nullptr,
                                        segment.stage, record.traffic);
