@@ -23,7 +23,7 @@ struct ProcessOptions {
     // Until all ranks have said that they are ready; beyond that, the time-out of a case counts.
     std::chrono::milliseconds startup_timeout{180'000};
     std::string if_it_cannot_start;  // what to do then, for the message
-    bool any_version = false;  // take another version than the declaration is for
+    bool any_version = false;        // take another version than the declaration is for
     // Called when a launch begins, for a line of progress.
     std::function<void(const std::string& what)> progress;
 };
