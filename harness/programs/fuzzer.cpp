@@ -260,7 +260,8 @@ class Fuzzer {
         return options_.shrink && shrinking_ < std::max(time_to_shrink(), options_.time);
     }
     Seconds time_to_shrink() const {
-        return subject_.runs_batches() ? kShrinkingInBatches : kShrinking;
+        return options_.shrinking_time.value_or(subject_.runs_batches() ? kShrinkingInBatches
+                                                                        : kShrinking);
     }
 
     void shrink(const std::vector<Failure>& failures) {

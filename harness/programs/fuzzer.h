@@ -48,6 +48,8 @@ struct FuzzRun {
     std::chrono::milliseconds timeout{20'000};  // of a rank that waits for another
     bool stop_at_first = false;
     bool shrink = true;
+    // At a time; absent: as long as the subject's launches ask for.
+    std::optional<std::chrono::duration<double>> shrinking_time{};
     // From any thread, one call at a time.
     std::function<void(const FuzzProgress&)> progress{};
     // As RunOptions::stuck: the record then holds what there is. Ends the process.

@@ -47,6 +47,7 @@ class Planted : public suites::Subject {
 FuzzRecord fuzz_for(Planted& subject, bool stop_at_first = true) {
     FuzzRun run{{subject.declaration(), {2}, {1, 2, 3, 4}}};
     run.time = std::chrono::duration<double>(stop_at_first ? 60 : 0.001);
+    run.shrinking_time = std::chrono::hours(1);  // however slow the machine is
     run.jobs = 2;
     run.stop_at_first = stop_at_first;
     return fuzz(subject, run);
