@@ -1,32 +1,19 @@
 // `zeroproof fuzz` as a user runs it.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <string>
 
+#include "harness/program_run.h"
 #include "harness/temporary_folder.h"
 #include "suites/conformance/json_reader.h"
 
 namespace zeroproof::harness {
 namespace {
 
-struct Ran {
-    int code;
-    std::string output;  // both streams
-};
-
 Ran fuzz(const std::string& arguments) {
-    FILE* pipe = popen(fmt::format("{} fuzz {} 2>&1", ZEROPROOF_PROGRAM, arguments).c_str(), "r");
-    std::string output;
-    std::array<char, 4096> block;
-    for (std::size_t n; (n = fread(block.data(), 1, block.size(), pipe)) > 0;)
-        output.append(block.data(), n);
-    const int status = pclose(pipe);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
+    return run_program(ZEROPROOF_PROGRAM, fmt::format("fuzz {}", arguments));
 }
 
 TEST(Fuzz, FindsNothingInTheReferenceAndWritesARecord) {

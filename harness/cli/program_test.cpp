@@ -1,10 +1,7 @@
 // The program as a user runs it: exit codes, messages, and files that are whole or not there.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -12,6 +9,7 @@
 #include <pugixml.hpp>
 #include <string>
 
+#include "harness/program_run.h"
 #include "harness/temporary_folder.h"
 
 namespace zeroproof::harness {
@@ -19,19 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Ran {
-    int code;
-    std::string output;  // both streams
-};
-
 Ran run(const std::string& arguments) {
-    FILE* pipe = popen(fmt::format("{} {} 2>&1", ZEROPROOF_PROGRAM, arguments).c_str(), "r");
-    std::string output;
-    std::array<char, 4096> block;
-    for (std::size_t n; (n = fread(block.data(), 1, block.size(), pipe)) > 0;)
-        output.append(block.data(), n);
-    const int status = pclose(pipe);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
+    return run_program(ZEROPROOF_PROGRAM, arguments);
 }
 
 std::string text_of(const fs::path& file) {

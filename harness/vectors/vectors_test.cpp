@@ -4,16 +4,14 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <set>
 
 #include "harness/cli/serve.h"
+#include "harness/program_run.h"
 #include "harness/protocol/evidence_document.h"
 #include "harness/protocol/safetensors.h"
 #include "harness/subjects/reference_subject.h"
@@ -35,19 +33,8 @@ using suites::Json;
 
 const fs::path kCommitted = fs::path(ZEROPROOF_SOURCE_DIR) / "suites" / "vectors";
 
-struct Ran {
-    int code;
-    std::string output;  // both streams
-};
-
-Ran run_program(const std::string& arguments) {
-    FILE* pipe = popen(fmt::format("{} {} 2>&1", ZEROPROOF_PROGRAM, arguments).c_str(), "r");
-    std::string output;
-    std::array<char, 4096> block;
-    for (std::size_t n; (n = fread(block.data(), 1, block.size(), pipe)) > 0;)
-        output.append(block.data(), n);
-    const int status = pclose(pipe);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
+Ran run(const std::string& arguments) {
+    return run_program(ZEROPROOF_PROGRAM, arguments);
 }
 
 std::string text_of(const fs::path& file) {
@@ -208,8 +195,8 @@ class Judge {
 
 TEST(CommittedVectors, AreWhatTheirCommandMakes) {
     const TemporaryFolder folder;
-    const Ran ran = run_program(fmt::format("vectors export {}/v --ids {}", folder.path().string(),
-                                            (kCommitted / "ids.txt").string()));
+    const Ran ran = run(fmt::format("vectors export {}/v --ids {}", folder.path().string(),
+                                    (kCommitted / "ids.txt").string()));
     ASSERT_EQ(ran.code, 0) << ran.output;
     const auto made = tree_of(folder.path() / "v");
     const auto committed = tree_of(kCommitted);
@@ -222,10 +209,10 @@ TEST(CommittedVectors, AreWhatTheirCommandMakes) {
     EXPECT_EQ(made.size(), committed.size()) << "files are missing in suites/vectors";
     EXPECT_LE(bytes, 300u << 10);
     // Over themselves too, and over others without leaving any of them behind.
-    run_program(fmt::format("vectors export {}/v --filter accumulation --ranks 5 --stage 1",
-                            folder.path().string()));
-    run_program(fmt::format("vectors export {}/v --ids {}", folder.path().string(),
-                            (kCommitted / "ids.txt").string()));
+    run(fmt::format("vectors export {}/v --filter accumulation --ranks 5 --stage 1",
+                    folder.path().string()));
+    run(fmt::format("vectors export {}/v --ids {}", folder.path().string(),
+                    (kCommitted / "ids.txt").string()));
     EXPECT_EQ(tree_of(folder.path() / "v"), made);
 }
 
@@ -258,8 +245,7 @@ class VectorsOfTheReference : public testing::Test {
     }
 
     Ran check(const fs::path& vectors, const fs::path& results, const std::string& more = "") {
-        return run_program(
-            fmt::format("vectors check {} {} {}", vectors.string(), results.string(), more));
+        return run(fmt::format("vectors check {} {} {}", vectors.string(), results.string(), more));
     }
     // Results to be damaged.
     fs::path own_results() {
@@ -441,7 +427,7 @@ TEST(Vectors, OfCasesThatDoNotExistAreRefused) {
          {std::string("--filter no-such-case"), std::string("--filter transport/"),
           fmt::format("--ids {}/ids", folder.path().string()), std::string("--ids /nowhere/ids"),
           fmt::format("--ranks 2 --ids {}/ids", folder.path().string())}) {
-        const Ran ran = run_program(fmt::format("vectors export {} {}", out, arguments));
+        const Ran ran = run(fmt::format("vectors export {} {}", out, arguments));
         EXPECT_EQ(ran.code, 2) << arguments << "\n" << ran.output;
         EXPECT_FALSE(fs::exists(out)) << arguments;
     }
@@ -450,7 +436,7 @@ TEST(Vectors, OfCasesThatDoNotExistAreRefused) {
 TEST(Vectors, WhereNoneCanBeWrittenSayWhere) {
     const TemporaryFolder folder;
     write_text(folder.path() / "file", "");
-    const Ran ran = run_program(
+    const Ran ran = run(
         fmt::format("vectors export {}/file/v --filter tied --sample 1", folder.path().string()));
     EXPECT_EQ(ran.code, 2) << ran.output;
     EXPECT_NE(ran.output.find("/file/v"), std::string::npos) << ran.output;
