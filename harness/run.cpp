@@ -92,7 +92,7 @@ class Runner {
 
     struct Busy {
         std::optional<std::size_t> index;  // of the case that the subject runs now
-        Clock::time_point since;
+        Clock::duration since{};           // of awake_
     };
 
     // Takes what is finished: neither cases that an early end left out nor those that no clause
@@ -136,11 +136,16 @@ class Runner {
     // Until all workers have ended. A rank that computes without end cannot be ended, nor waited
     // for: its case fails, and the run ends with what it has.
     void watch(Record& record) {
+        constexpr Clock::duration kTick = std::chrono::milliseconds(200);
         std::unique_lock lock(mutex_);
+        auto last = Clock::now();
         while (ended_workers_ < options_.jobs) {
-            changed_.wait_for(lock, std::chrono::milliseconds(200));
+            changed_.wait_for(lock, kTick);
+            // While the whole machine stands still nobody computes: that time does not count.
+            awake_ += std::min(Clock::now() - last, 5 * kTick);
+            last = Clock::now();
             for (const Busy& busy : busy_)
-                if (busy.index && Clock::now() - busy.since > 3 * options_.timeout) {
+                if (busy.index && awake_ - busy.since > 3 * options_.timeout) {
                     results_[*busy.index] = stuck_result(*cases_[*busy.index]);
                     finished_[*busy.index] = true;
                     collect(record);
@@ -161,11 +166,11 @@ class Runner {
     }
 
     suites::Evidence run_subject(std::size_t job, std::size_t index, const Case& c) {
-        const auto set_busy = [&](Busy busy) {
+        const auto set_busy = [&](std::optional<std::size_t> running) {
             const std::lock_guard lock(mutex_);
-            busy_[job] = busy;
+            busy_[job] = {running, awake_};
         };
-        set_busy({index, Clock::now()});
+        set_busy(index);
         suites::Evidence evidence = subject_.run(c, options_.timeout);
         set_busy({});
         return evidence;
@@ -225,7 +230,8 @@ class Runner {
 
     std::mutex mutex_;
     std::condition_variable changed_;
-    std::vector<Busy> busy_;  // by worker
+    Clock::duration awake_{};  // how long it has been watched
+    std::vector<Busy> busy_;   // by worker
     std::vector<bool> finished_;
     int ended_workers_ = 0;
     std::size_t done_ = 0;

@@ -210,6 +210,8 @@ Action read_action(const JsonReader& object, const Case& c) {
             object.allow({"action", "parameter", "factor"});
             action.parameter = parameter_named(object.at("parameter"), c);
             action.value = read_factor(object.at("factor"));
+            if (!c.parameters[action.parameter].trainable)
+                object.at("parameter").fail("is frozen: there is nothing to edit but its bits");
             break;
         case ActionKind::freeze:
         case ActionKind::unfreeze:
@@ -239,6 +241,7 @@ class ProgramReader {
                 add(item, read_action(item, c));
             }
         }
+        if (c.program.empty()) object.at("program").fail("no actions");
         if (std::ranges::count(c.program, ActionKind::reload, &Action::kind) > 1)
             object.at("program").fail("more than one reload");
     }
