@@ -215,8 +215,8 @@ class Fuzzer {
 
     // Shrinks some of each clause; of the others those that cannot be the same.
     void take(std::vector<Failure> failures) {
-        std::ranges::stable_partition(failures,
-                                      [this](const Failure& one) { return !is_costly(one); });
+        std::stable_partition(failures.begin(), failures.end(),
+                              [this](const Failure& one) { return !is_costly(one); });
         while (!failures.empty()) {
             std::vector<Failure> now;
             std::vector<Failure> later;
