@@ -55,5 +55,25 @@ TEST_F(Expectations, MarksWhatFailsAndReportsWhatDoesNot) {
     EXPECT_EQ(exit_code(record), 1);
 }
 
+// An expected end of a run is told by its clause; another one is not hidden by it.
+TEST_F(Expectations, CoverRunsThatBreakOff) {
+    const suites::Clause* end = suites::find_clause("LIVENESS.END");
+    Case c;
+    c.id = "sizes/a";
+    CaseResult broken;
+    broken.c = &c;
+    broken.status = suites::RunStatus::failed;
+    broken.clauses = {{end, {Verdict::fail, {}, {}, 0}, {}}};
+    Record record;
+    record.cases = {broken};
+    apply_expectations({{"LIVENESS.END", "sizes/a", "known"}}, record);
+    EXPECT_EQ(exit_code(record), 0);
+
+    CaseResult untold = broken;
+    untold.clauses = {{end, {Verdict::not_exercised, {}, {}, 0}, {}}};
+    record.cases.push_back(untold);
+    EXPECT_EQ(exit_code(record), 4);
+}
+
 }  // namespace
 }  // namespace zeroproof::harness

@@ -52,7 +52,10 @@ int exit_code(const Record& record) {
     if (ran == 0) return record.cases.empty() ? 3 : 4;
     // A run that broke off, and of which no clause that was asked for tells.
     const bool broke_off = std::ranges::any_of(record.cases, [](const CaseResult& result) {
-        return result.status == suites::RunStatus::failed;
+        const bool is_told = std::ranges::any_of(result.clauses, [](const ClauseResult& clause) {
+            return clause.judgement.verdict == Verdict::fail;
+        });
+        return result.status == suites::RunStatus::failed && !is_told;
     });
     if (broke_off || record.count(Verdict::environment) > 0) return 4;
     return record.never_exercised().empty() ? 0 : 3;
