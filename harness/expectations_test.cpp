@@ -63,7 +63,9 @@ TEST_F(Expectations, CoverRunsThatBreakOff) {
     CaseResult broken;
     broken.c = &c;
     broken.status = suites::RunStatus::failed;
-    broken.clauses = {{end, {Verdict::fail, {}, {}, 0}, {}}};
+    broken.clauses = {
+        {end, {Verdict::fail, {}, {}, 0}, {}},
+        {suites::find_clause("UNUSED.ZERO"), {Verdict::not_exercised, {}, {}, 0}, {}}};
     Record record;
     record.cases = {broken};
     apply_expectations({{"LIVENESS.END", "sizes/a", "known"}}, record);

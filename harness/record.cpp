@@ -24,6 +24,18 @@ std::size_t Record::unexpected_failures() const {
     return total;
 }
 
+namespace {
+
+// Whether an expectation says why the run did not come to its end.
+bool breaks_off_as_expected(const CaseResult& result) {
+    return result.status == suites::RunStatus::failed &&
+           std::ranges::any_of(result.clauses, [](const ClauseResult& clause) {
+               return clause.judgement.verdict == Verdict::fail && !clause.expected_because.empty();
+           });
+}
+
+}  // namespace
+
 std::vector<const suites::Clause*> Record::never_exercised() const {
     std::set<const suites::Clause*> asked;
     std::set<const suites::Clause*> settled;
@@ -33,7 +45,7 @@ std::vector<const suites::Clause*> Record::never_exercised() const {
             const Verdict verdict = clause.judgement.verdict;
             if (verdict == Verdict::pass || verdict == Verdict::deviates ||
                 verdict == Verdict::fail || verdict == Verdict::rejected ||
-                verdict == Verdict::not_declared)
+                verdict == Verdict::not_declared || breaks_off_as_expected(result))
                 settled.insert(clause.clause);
         }
     std::vector<const suites::Clause*> never;

@@ -63,7 +63,8 @@ struct Record {
     std::size_t count(Verdict verdict) const;
     // Failures that no expectation covers.
     std::size_t unexpected_failures() const;
-    // Clauses that passed nowhere and failed nowhere, of those that were asked for.
+    // Clauses that passed nowhere and failed nowhere, of those that were asked for, unless an
+    // expectation says why a run that would have shown them did not come to its end.
     std::vector<const suites::Clause*> never_exercised() const;
 };
 
