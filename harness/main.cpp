@@ -32,34 +32,50 @@ constexpr const char* kExitCodes =
     "was\n"
     "not exercised), 4 the subject failed to run, 5 a fault of the harness.";
 
+// What names the subject of a run.
+void add_subject(CLI::App* command, harness::VerifyOptions& options) {
+    command
+        ->add_option("subject", options.subject,
+                     "What to judge: reference, a known implementation, or the path of an engine, "
+                     "./engine.so; docs/plugin.md")
+        ->capture_default_str()
+        ->type_name("SUBJECT");
+    command
+        ->add_option("--run", options.run_command,
+                     "Judge what this command runs: {ranks}, {cases} and {results} are replaced; "
+                     "docs/protocol.md")
+        ->type_name("COMMAND");
+    command
+        ->add_option("--declaration", options.declaration_file,
+                     "What the subject of --run says of itself; docs/declarations.md")
+        ->type_name("FILE");
+    command
+        ->add_option("--python", options.python,
+                     "Interpreter of the subjects in Python; by default $ZEROPROOF_PYTHON, else "
+                     "that which ci/setup --adapters made, else python3")
+        ->type_name("FILE");
+    command->add_flag("--any-version", options.any_version,
+                      "Judge another version than the declaration is for");
+}
+
+// Views of the record; `options` has a name of a file for each.
+template <typename Options>
+void add_reports(CLI::App* command, Options& options) {
+    command->add_option("--json", options.json_file, "Write the record")->type_name("FILE");
+    command->add_option("--junit", options.junit_file, "Write JUnit XML")->type_name("FILE");
+    command->add_option("--csv", options.csv_file, "Write a row per case and clause")
+        ->type_name("FILE");
+    command->add_option("--markdown", options.markdown_file, "Write the summary as Markdown")
+        ->type_name("FILE");
+}
+
 void add_verify(CLI::App& app, harness::VerifyOptions& options, int& code) {
     CLI::App* verify = app.add_subcommand(
         "verify", "Judge an implementation of ZeRO against plain data-parallel Adam");
     verify->footer(std::string("Example: zeroproof verify reference --stage 2 --ranks 4 "
                                "--json record.json\n") +
                    kExitCodes);
-    verify
-        ->add_option("subject", options.subject,
-                     "What to judge: reference, a known implementation, or the path of an engine, "
-                     "./engine.so; docs/plugin.md")
-        ->capture_default_str()
-        ->type_name("SUBJECT");
-    verify
-        ->add_option("--run", options.run_command,
-                     "Judge what this command runs: {ranks}, {cases} and {results} are replaced; "
-                     "docs/protocol.md")
-        ->type_name("COMMAND");
-    verify
-        ->add_option("--declaration", options.declaration_file,
-                     "What the subject of --run says of itself; docs/declarations.md")
-        ->type_name("FILE");
-    verify
-        ->add_option("--python", options.python,
-                     "Interpreter of the subjects in Python; by default $ZEROPROOF_PYTHON, else "
-                     "that which ci/setup --adapters made, else python3")
-        ->type_name("FILE");
-    verify->add_flag("--any-version", options.any_version,
-                     "Judge another version than the declaration is for");
+    add_subject(verify, options);
     verify
         ->add_option("--sample", options.sample,
                      "At most so many cases of each family, spread evenly over it")
@@ -96,12 +112,7 @@ void add_verify(CLI::App& app, harness::VerifyOptions& options, int& code) {
         ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{INT64_MAX}));
     verify->add_option("--jobs", options.jobs, "Cases at a time; as many as processors by default")
         ->check(CLI::Range(1, 1024));
-    verify->add_option("--json", options.json_file, "Write the record")->type_name("FILE");
-    verify->add_option("--junit", options.junit_file, "Write JUnit XML")->type_name("FILE");
-    verify->add_option("--csv", options.csv_file, "Write a row per case and clause")
-        ->type_name("FILE");
-    verify->add_option("--markdown", options.markdown_file, "Write the summary as Markdown")
-        ->type_name("FILE");
+    add_reports(verify, options);
     verify->add_option("--progress", options.progress, "A line of progress on the terminal")
         ->capture_default_str()
         ->check(CLI::IsMember({"auto", "always", "never"}));
@@ -117,19 +128,7 @@ void add_fuzz(CLI::App& app, harness::FuzzCommand& options, int& code) {
         "Example: zeroproof fuzz reference --seconds 60 --seed 7 --save findings\n"
         "Exit codes: 0 nothing found, 1 something, 2 usage, 4 the subject could not run, 5 a "
         "fault of\nthe harness.");
-    fuzz->add_option("subject", options.subject.subject, "What to judge")
-        ->capture_default_str()
-        ->type_name("SUBJECT");
-    fuzz->add_option("--run", options.subject.run_command,
-                     "Judge what this command runs; docs/protocol.md")
-        ->type_name("COMMAND");
-    fuzz->add_option("--declaration", options.subject.declaration_file,
-                     "What the subject of --run says of itself")
-        ->type_name("FILE");
-    fuzz->add_option("--python", options.subject.python, "Interpreter of the subjects in Python")
-        ->type_name("FILE");
-    fuzz->add_flag("--any-version", options.subject.any_version,
-                   "Judge another version than the declaration is for");
+    add_subject(fuzz, options.subject);
     fuzz->add_option("--seconds", options.seconds, "For so long; shrinking may take some more")
         ->capture_default_str()
         ->check(CLI::Range(0.1, 1e6));
@@ -282,12 +281,7 @@ void add_vectors(CLI::App& app, harness::VectorsExportOptions& write,
         ->type_name("NAME");
     checking->add_option("--expect", check.expect_file, "Known failures, each with a reason")
         ->type_name("FILE");
-    checking->add_option("--json", check.json_file, "Write the record")->type_name("FILE");
-    checking->add_option("--junit", check.junit_file, "Write JUnit XML")->type_name("FILE");
-    checking->add_option("--csv", check.csv_file, "Write a row per case and clause")
-        ->type_name("FILE");
-    checking->add_option("--markdown", check.markdown_file, "Write the summary as Markdown")
-        ->type_name("FILE");
+    add_reports(checking, check);
     checking->callback([&] { code = harness::check_vectors_command(check); });
 }
 

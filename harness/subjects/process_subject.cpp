@@ -166,7 +166,8 @@ class Batch {
                 return false;
             }
             const std::size_t before = next;
-            while (ready && next < jobs.size() && has_ended(results, parts[next]) && !stopped_) {
+            while (ready && next < jobs.size() && all_have_finished(results, parts[next]) &&
+                   !stopped_) {
                 finish(*jobs[next], collect(results, parts[next]), round);
                 ++next;
             }
@@ -245,8 +246,7 @@ class Batch {
         }
     }
 
-    // Whether all ranks have finished, or one has failed, which the others may wait for for ever.
-    static bool has_ended(const std::filesystem::path& results, const PartOfCase& part) {
+    static bool all_have_finished(const std::filesystem::path& results, const PartOfCase& part) {
         for (int rank = 0; rank < part.part.ranks; ++rank)
             if (!has_finished(results, part, rank)) return false;
         return true;

@@ -15,23 +15,23 @@ using collectives::Traffic;
 using memory::Category;
 using memory::Phase;
 
-// Sums volumes by place; what is zero is left out.
+// Volumes by place; what is zero is left out.
 class Volumes {
   public:
-    void add(int action, Phase phase, Traffic traffic, std::size_t elements) {
-        if (elements > 0) elements_[{action, phase, traffic}] += elements;
+    void add(int action, Phase phase, Traffic traffic, Gathered volume) {
+        if (volume.operations > 0) volumes_[{action, phase, traffic}] = volume;
     }
     std::vector<PaperVolume> list() const {
         std::vector<PaperVolume> all;
-        for (const auto& [place, elements] : elements_) {
+        for (const auto& [place, volume] : volumes_) {
             const auto& [action, phase, traffic] = place;
-            all.push_back({action, phase, traffic, elements});
+            all.push_back({action, phase, traffic, volume.elements, volume.operations});
         }
         return all;
     }
 
   private:
-    std::map<std::tuple<int, Phase, Traffic>, std::size_t> elements_;
+    std::map<std::tuple<int, Phase, Traffic>, Gathered> volumes_;
 };
 
 }  // namespace
@@ -41,13 +41,17 @@ std::vector<PaperVolume> paper_volumes(const Case& c, bool behind_reload,
     const int stage = behind_reload && c.resume_stage >= 0 ? c.resume_stage : c.stage;
     const int ranks = behind_reload && c.resume_ranks > 0 ? c.resume_ranks : c.ranks;
     const std::vector<PartitionedSet> sets = partitioned_sets(c, stage, ranks);
-    std::size_t reduced = 0;
-    std::size_t published = 0;  // stages 1 and 2 gather what they have stepped
+    Gathered reduced;
+    Gathered published;  // stages 1 and 2 gather what they have stepped
     for (const PartitionedSet& set : sets) {
-        if (set.trainable) reduced += set.padded * (stage == 0 ? 2 : 1);
-        published += set.padded;
+        if (set.trainable) {
+            reduced.elements += set.padded * (stage == 0 ? 2 : 1);
+            reduced.operations += set.buckets;
+        }
+        published.elements += set.padded;
+        published.operations += set.buckets;
     }
-    const std::size_t pass = stage == 3 ? gathered_in_pass(c, sets).elements : 0;
+    const Gathered pass = stage == 3 ? gathered_in_pass(c, sets) : Gathered{};
 
     Volumes volumes;
     bool is_behind = false;

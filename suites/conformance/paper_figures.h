@@ -18,6 +18,7 @@ struct PaperVolume {
     memory::Phase phase = memory::Phase::forward;
     collectives::Traffic traffic = collectives::Traffic::gradient;
     std::size_t elements = 0;
+    std::size_t operations = 0;  // one a bucket
 };
 
 // Of gradients and weights, in the part of the program before the reload or behind it, in the order

@@ -48,6 +48,8 @@ DECLARATIONS: dict[str, Row] = {
 
 def subject_of(row: Row) -> str:
     """The template, also where the package itself is at fault."""
+    if "subject" in row:  # of a file that several share
+        return str(row["subject"])
     path = Path(row["file"])
     return path.stem.replace("_", "-") if path.parent.name == "subjects" else "template"
 

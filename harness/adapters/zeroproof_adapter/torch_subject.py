@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -76,13 +78,13 @@ class TorchSubject(TorchTrainer):
 
     # For subclasses.
 
+    @abstractmethod
     def wrap(self) -> None:
         """Makes `self.module` and `self.optimizer`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def pieces(self) -> Sequence[Piece]:
         """What this rank owns, which may change as groups join."""
-        raise NotImplementedError
 
     def state_of(self, parameter: nn.Parameter) -> Mapping[str, Any]:
         """The optimizer's state of a parameter that this rank owns."""
@@ -92,9 +94,9 @@ class TorchSubject(TorchTrainer):
         """All parameters, whole, as this rank would use them."""
         return self.parameters
 
+    @abstractmethod
     def accumulate(self) -> contextlib.AbstractContextManager[Any]:
         """Where passes leave gradients unreduced."""
-        raise NotImplementedError
 
     def clip_gradients(self, bound: float) -> float:
         """Clips by the library's own means; the norm before."""
@@ -121,6 +123,19 @@ class TorchSubject(TorchTrainer):
         return (local(w.grad) for w in self.parameters.values())
 
     # Actions.
+
+    def save(self, folder: Path) -> None:
+        """For libraries whose states are whole on rank 0, or were brought there before."""
+        if self.rank == 0:
+            parts = (self.model.state_dict(), self.optimizer.state_dict(), self.counts())
+            torch.save(parts, folder / "checkpoint.pt")
+        dist.barrier()
+
+    def load(self, folder: Path) -> None:
+        model, optimizer, counts = torch.load(folder / "checkpoint.pt")
+        self.model.load_state_dict(model)
+        self.optimizer.load_state_dict(optimizer)
+        self.restore(counts)
 
     def in_optimizer(self) -> dict[str, nn.Parameter]:
         """Trained parameters by name; those of groups that join later are not among them yet."""

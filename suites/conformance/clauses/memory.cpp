@@ -1,10 +1,9 @@
 // Bytes per rank, against the formulas.
 #include <algorithm>
 
-#include "memory/formulas.h"
 #include "suites/conformance/comparison.h"
 #include "suites/conformance/declared_volume.h"
-#include "suites/conformance/partition_model.h"
+#include "suites/conformance/paper_figures.h"
 
 namespace zeroproof::suites {
 
@@ -15,23 +14,7 @@ namespace {
 using memory::Category;
 
 memory::BytesByCategory expected_at_rest(const Context& context, const Segment& segment, int) {
-    const memory::DType type = weight_type(context.c.precision);
-    const memory::StateBytes bytes = memory::state_bytes(type);
-    const memory::Counts counts = counts_of(context.c, segment.stage, segment.ranks);
-    const memory::ModelStates states =
-        memory::exact_model_state_bytes(segment.stage, bytes, counts, segment.ranks);
-    memory::BytesByCategory expected{};
-    const auto at = [&](Category category) -> std::size_t& {
-        return expected[static_cast<std::size_t>(category)];
-    };
-    at(Category::parameter) = states.weight;
-    at(Category::gradient) = states.gradient;
-    // K is made of fp32 numbers: momentum, variance and, in mixed precision, the master.
-    const std::size_t each = states.optimizer / (bytes.optimizer / 4);
-    at(Category::master) = bytes.optimizer == 12 ? each : 0;
-    at(Category::momentum) = each;
-    at(Category::variance) = each;
-    return expected;
+    return paper_bytes_at_rest(context.c, segment.stage, segment.ranks);
 }
 
 std::size_t owned_elements(const Segment& segment, int rank) {

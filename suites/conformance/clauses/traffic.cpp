@@ -1,10 +1,10 @@
 // How much is sent, of what, when and in which type.
 #include <algorithm>
-#include <functional>
 #include <map>
 
 #include "suites/conformance/comparison.h"
 #include "suites/conformance/declared_volume.h"
+#include "suites/conformance/paper_figures.h"
 #include "suites/conformance/partition_model.h"
 
 namespace zeroproof::suites {
@@ -82,46 +82,11 @@ Volumes nothing(const Case& c, bool behind_reload) {
     return volumes;
 }
 
-Volumes expected_gradients(const Context& context, const Segment& segment, bool behind_reload) {
-    Volume window;
-    for (const PartitionedSet& set : partitioned_sets(context.c, segment.stage, segment.ranks)) {
-        if (!set.trainable) continue;
-        window.elements += set.padded * (segment.stage == 0 ? 2 : 1);
-        window.operations += set.buckets;
-    }
+Volumes paper_volumes_of(const Context& context, bool behind_reload, Traffic traffic) {
     Volumes volumes;
-    for_each_action(context.c, behind_reload, [&](int action, ActionKind kind, InWindow place) {
-        if (kind != ActionKind::micro_step || window.operations == 0) return;
-        // Stages 2 and 3 keep no whole gradient, so they reduce in every micro-step.
-        if (segment.stage >= 2 || place.last) volumes[{action, Phase::backward}] = window;
-    });
-    return volumes;
-}
-
-Volumes expected_parameters(const Context& context, const Segment& segment, bool behind_reload) {
-    const auto sets = partitioned_sets(context.c, segment.stage, segment.ranks);
-    const Gathered pass = gathered_in_pass(context.c, sets);
-    Volume published;
-    for (const PartitionedSet& set : sets) {
-        published.elements += set.padded;
-        published.operations += set.buckets;
-    }
-    Volumes volumes;
-    const auto expect = [&](int action, Phase phase, Volume volume) {
-        if (volume.operations > 0) volumes[{action, phase}] = volume;
-    };
-    for_each_action(context.c, behind_reload, [&](int action, ActionKind kind, InWindow) {
-        if (segment.stage == 3 && kind == ActionKind::micro_step) {
-            expect(action, Phase::forward, {pass.elements, pass.operations});
-            expect(action, Phase::backward, {pass.elements, pass.operations});
-        }
-        if (segment.stage == 3 && kind == ActionKind::evaluate)
-            expect(action, Phase::evaluate, {pass.elements, pass.operations});
-        if ((segment.stage == 1 || segment.stage == 2) && kind == ActionKind::step)
-            for (const Expected& expected : context.expected)
-                if (expected.action == action && !expected.skipped)
-                    expect(action, Phase::step, published);
-    });
+    for (const PaperVolume& volume : paper_volumes(context.c, behind_reload, context.expected))
+        if (volume.traffic == traffic)
+            volumes[{volume.action, volume.phase}] = {volume.elements, volume.operations};
     return volumes;
 }
 
@@ -129,9 +94,7 @@ Volumes expected_parameters(const Context& context, const Segment& segment, bool
 Volumes declared_volumes(const Context& context, const Segment& segment, bool behind_reload,
                          Traffic traffic) {
     const DeclaredStage* stage = declared_stage(context, segment);
-    if (stage == nullptr)
-        return traffic == Traffic::gradient ? expected_gradients(context, segment, behind_reload)
-                                            : expected_parameters(context, segment, behind_reload);
+    if (stage == nullptr) return paper_volumes_of(context, behind_reload, traffic);
     Volumes volumes;
     const bool are_gradients = traffic == Traffic::gradient;
     const auto expect = [&](int action, Phase phase, const DeclaredTraffic& declared) {
@@ -161,17 +124,19 @@ Volumes declared_volumes(const Context& context, const Segment& segment, bool be
     return volumes;
 }
 
-using Expectation = std::function<Volumes(const Context&, const Segment&, bool behind_reload)>;
+enum class Against { paper, declaration };
+enum class Measure { elements, operations };
 
-enum class InGroupsOfOne { as_in_others, may_be_left_out };
-
-Judgement compare(const Context& context, Traffic traffic, const Expectation& expectation,
-                  bool operations, InGroupsOfOne alone = InGroupsOfOne::as_in_others) {
+Judgement compare(const Context& context, Traffic traffic, Against against,
+                  Measure measure = Measure::elements) {
+    const bool operations = measure == Measure::operations;
     Comparison comparison;
     const Case& c = context.c;
     for (std::size_t s = 0; s < context.evidence.segments.size(); ++s) {
         const Segment& segment = context.evidence.segments[s];
-        const Volumes expected = expectation(context, segment, s > 0);
+        const Volumes expected = against == Against::paper
+                                     ? paper_volumes_of(context, s > 0, traffic)
+                                     : declared_volumes(context, segment, s > 0, traffic);
         for (std::size_t rank = 0; rank < segment.by_rank.size(); ++rank) {
             Volumes seen = seen_volumes(segment.by_rank[rank], traffic);
             Volumes all = expected;
@@ -184,8 +149,10 @@ Judgement compare(const Context& context, Traffic traffic, const Expectation& ex
                 const auto [action, phase] = place;
                 const std::size_t wanted = operations ? want.operations : want.elements;
                 const std::size_t counted = operations ? got.operations : got.elements;
+                // A group of one sends nothing: a declaration need not say that it starts
+                // operations.
                 const bool is_left_out =
-                    alone == InGroupsOfOne::may_be_left_out && segment.ranks == 1 && counted == 0;
+                    against == Against::declaration && segment.ranks == 1 && counted == 0;
                 comparison.check(wanted == counted || is_left_out, [&, a = action, ph = phase] {
                     return Discrepancy{
                         .quantity = fmt::format(
@@ -207,15 +174,9 @@ Judgement compare(const Context& context, Traffic traffic, const Expectation& ex
 }
 
 // Against the paper, and where that does not hold against the declaration.
-Judgement volume(const Context& context, Traffic traffic, const Expectation& paper) {
-    return or_as_declared(context, compare(context, traffic, paper, false), [&] {
-        return compare(
-            context, traffic,
-            [traffic](const Context& c, const Segment& segment, bool behind_reload) {
-                return declared_volumes(c, segment, behind_reload, traffic);
-            },
-            false, InGroupsOfOne::may_be_left_out);
-    });
+Judgement volume(const Context& context, Traffic traffic) {
+    return or_as_declared(context, compare(context, traffic, Against::paper),
+                          [&] { return compare(context, traffic, Against::declaration); });
 }
 
 const char* kNoBuckets = "the subject promises no size of a bucket";
@@ -365,9 +326,7 @@ std::vector<Clause> traffic_clauses() {
          "FC42, VOL",
          "",
          trains,
-         [](const Context& context) {
-             return volume(context, Traffic::gradient, expected_gradients);
-         },
+         [](const Context& context) { return volume(context, Traffic::gradient); },
          {Observation::collectives}},
         {"TRAFFIC.PARAMETER",
          "Weights are gathered once after each step taken in stages 1 and 2 (phi), before each "
@@ -376,9 +335,7 @@ std::vector<Clause> traffic_clauses() {
          "FC42, FC15, VOL",
          "",
          trains,
-         [](const Context& context) {
-             return volume(context, Traffic::parameter, expected_parameters);
-         },
+         [](const Context& context) { return volume(context, Traffic::parameter); },
          {Observation::collectives}},
         {"TRAFFIC.CONTROL",
          "Scalars and flags are sent in the step alone, and no more of them than declared.",
@@ -397,9 +354,9 @@ std::vector<Clause> traffic_clauses() {
          [](const Context& context) -> Judgement {
              if (!context.declaration.buckets) return {Verdict::not_declared, kNoBuckets, {}, 0};
              const Judgement gradients =
-                 compare(context, Traffic::gradient, expected_gradients, true);
+                 compare(context, Traffic::gradient, Against::paper, Measure::operations);
              if (gradients.verdict == Verdict::fail) return gradients;
-             return compare(context, Traffic::parameter, expected_parameters, true);
+             return compare(context, Traffic::parameter, Against::paper, Measure::operations);
          },
          {Observation::collectives}},
         {"TRAFFIC.KIND",

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
-import torch.distributed as dist
 from fairscale import __version__
 from fairscale.nn.data_parallel import ShardedDataParallel
 from fairscale.optim.oss import OSS
@@ -128,16 +127,7 @@ class Fairscale(TorchSubject):
 
     def save(self, folder: Path) -> None:
         self.optimizer.consolidate_state_dict(recipient_rank=0)
-        if self.rank == 0:
-            parts = (self.model.state_dict(), self.optimizer.state_dict(), self.counts())
-            torch.save(parts, folder / "checkpoint.pt")
-        dist.barrier()
-
-    def load(self, folder: Path) -> None:
-        model, optimizer, counts = torch.load(folder / "checkpoint.pt")
-        self.model.load_state_dict(model)
-        self.optimizer.load_state_dict(optimizer)
-        self.restore(counts)
+        super().save(folder)
 
 
 TRAINER = Fairscale

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, cast
 
 import torch
-import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from zeroproof_adapter.torch_subject import Piece, TorchSubject, tensors_of
@@ -70,18 +68,6 @@ class TorchDdp(TorchSubject):
 
     def pieces(self) -> Sequence[Piece]:
         return [Piece(name, 0, weight) for name, weight in self.in_optimizer().items()]
-
-    def save(self, folder: Path) -> None:
-        if self.rank == 0:
-            parts = (self.model.state_dict(), self.optimizer.state_dict(), self.counts())
-            torch.save(parts, folder / "checkpoint.pt")
-        dist.barrier()
-
-    def load(self, folder: Path) -> None:
-        model, optimizer, counts = torch.load(folder / "checkpoint.pt")
-        self.model.load_state_dict(model)
-        self.optimizer.load_state_dict(optimizer)
-        self.restore(counts)
 
 
 TRAINER = TorchDdp

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-import torch
-import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.optim import ZeroRedundancyOptimizer
 
@@ -55,10 +53,7 @@ class TorchZero1(torch_ddp.TorchDdp):
 
     def save(self, folder: Path) -> None:
         self.optimizer.consolidate_state_dict(to=0)
-        if self.rank == 0:
-            parts = (self.model.state_dict(), self.optimizer.state_dict(), self.counts())
-            torch.save(parts, folder / "checkpoint.pt")
-        dist.barrier()
+        super().save(folder)
 
 
 TRAINER = TorchZero1
