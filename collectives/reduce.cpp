@@ -142,4 +142,18 @@ void reduce_elements(DType type, Reduction reduction, std::span<const std::byte*
     });
 }
 
+void divide_elements(DType type, std::byte* data, std::size_t elements, int ranks) {
+    memory::with_storage_type(type, [&](auto storage) {
+        using Storage = decltype(storage);
+        using Accumulator = typename Accumulation<Storage>::Type;
+        for (std::size_t i = 0; i < elements; ++i) {
+            Storage value;
+            std::memcpy(&value, data + i * sizeof(Storage), sizeof(Storage));
+            value = narrow<Storage>(static_cast<Accumulator>(widen<Accumulator>(value) /
+                                                             static_cast<Accumulator>(ranks)));
+            std::memcpy(data + i * sizeof(Storage), &value, sizeof(Storage));
+        }
+    });
+}
+
 }  // namespace zeroproof::collectives

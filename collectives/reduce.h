@@ -13,4 +13,7 @@ namespace zeroproof::collectives {
 void reduce_elements(DType type, Reduction reduction, std::span<const std::byte* const> inputs,
                      std::span<std::byte* const> outputs, std::size_t elements);
 
+// Makes a mean of a sum: divides by the number of ranks. Integers are truncated toward zero.
+void divide_elements(DType type, std::byte* data, std::size_t elements, int ranks);
+
 }  // namespace zeroproof::collectives
