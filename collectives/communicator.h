@@ -29,8 +29,10 @@ inline constexpr Op kCollectiveOps[] = {Op::broadcast,      Op::reduce,     Op::
                                         Op::reduce_scatter, Op::all_gather, Op::all_to_all};
 
 // `mean` is the sum divided by the group's size; of integers, truncated toward zero. Sums of
-// integers wrap. fp16 and bf16 are accumulated in fp32 and rounded once. Ranks are added in
-// ascending order. A maximum or minimum over a NaN is NaN.
+// integers wrap. A maximum or minimum over a NaN is NaN. ThreadWorld adds ranks in ascending order,
+// fp16 and bf16 in fp32, rounded once; a backend that hands partial sums from rank to rank, as
+// MpiWorld does, adds in an order of its own and rounds them at each hop, where a sum of fp16 may
+// overflow though its mean would not. TRANSPORT.ACCUMULATION of the conformance suite tells.
 enum class Reduction { none, sum, mean, max, min };
 
 std::string_view name_of(Op op);

@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include "collectives/mpi/mpi_world.h"
 #include "harness/temporary_folder.h"
 #include "harness/version.h"
 
@@ -55,6 +56,17 @@ bool temporary_files() {
     }
 }
 
+// Optional: without it, ranks are threads.
+void mpi() {
+    using collectives::MpiWorld;
+    fmt::print("\nThe reference over MPI, which is optional\n");
+    line("backend mpi", MpiWorld::is_built_in(),
+         MpiWorld::is_built_in()
+             ? MpiWorld::library() + "; built in"
+             : "not in this build: apt-get install libopenmpi-dev, then configure and build again");
+    program("mpirun", "starting ranks", "openmpi-bin");
+}
+
 }  // namespace
 
 int doctor() {
@@ -68,6 +80,8 @@ int doctor() {
     line("backend threads", true, "ranks are threads of one process; built in");
     bool complete = temporary_files();
 
+    mpi();
+
     fmt::print("\nMutants\n");
     complete &= folder("source", ZEROPROOF_SOURCE_DIR, "clone it again, and build there");
     complete &= folder("build", ZEROPROOF_BINARY_DIR, "cmake --preset release");
@@ -75,7 +89,7 @@ int doctor() {
     complete &= program("cmake", "building", "cmake");
     complete &= program("ninja", "building", "ninja-build");
 
-    fmt::print("\nNot in this build: MPI, NCCL, CUDA, and the planner.\n");
+    fmt::print("\nNot in this build: NCCL, CUDA, and the planner.\n");
     fmt::print("{}\n", complete ? "Everything that this build can use is there."
                                 : "Something is missing: 'ci/setup' installs it on Debian.");
     return complete ? 0 : 1;

@@ -28,6 +28,9 @@ struct VerifyOptions {
     int timeout_seconds = 20;
     std::optional<std::uint64_t> seed;
     int jobs = 0;  // 0: one a processor
+    // What the ranks of the reference are: threads, or with mpi processes that mpirun has started,
+    // each with the same options.
+    std::string backend = "threads";
     std::string json_file;
     std::string junit_file;
     std::string csv_file;

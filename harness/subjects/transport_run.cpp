@@ -90,25 +90,44 @@ std::vector<double> carry_out(const suites::Case& c, const TransportOperation& o
 
 }  // namespace
 
+std::vector<TransportOutput> run_transport_rank(const suites::Case& c,
+                                                collectives::Communicator& group) {
+    std::vector<TransportOutput> outputs;
+    for (const TransportOperation& operation :
+         suites::transport_operations(c.transport->type, c.ranks)) {
+        TransportOutput output{carry_out(c, operation, group), true};
+        output.repeatable = carry_out(c, operation, group) == output.values;
+        outputs.push_back(std::move(output));
+    }
+    return outputs;
+}
+
+std::vector<suites::TransportResult> joined_transport(
+    const suites::Case& c, std::vector<std::vector<TransportOutput>> by_rank) {
+    std::vector<suites::TransportResult> results;
+    for (const TransportOperation& operation :
+         suites::transport_operations(c.transport->type, c.ranks)) {
+        const std::size_t o = results.size();
+        suites::TransportResult& result = results.emplace_back();
+        result.operation = operation.name;
+        for (std::vector<TransportOutput>& outputs : by_rank) {
+            std::vector<double>& values = result.outputs.emplace_back();
+            if (o >= outputs.size()) continue;
+            values = std::move(outputs[o].values);
+            result.repeatable = result.repeatable && outputs[o].repeatable;
+        }
+    }
+    return results;
+}
+
 suites::Evidence run_transport(const suites::Case& c, std::chrono::milliseconds timeout) {
-    const auto operations = suites::transport_operations(c.transport->type, c.ranks);
-    suites::Evidence evidence;
-    for (const TransportOperation& operation : operations)
-        evidence.transport.push_back(
-            {operation.name, std::vector<std::vector<double>>(static_cast<std::size_t>(c.ranks)),
-             true});
-    std::vector<std::vector<std::vector<double>>> again(
-        operations.size(), std::vector<std::vector<double>>(static_cast<std::size_t>(c.ranks)));
+    std::vector<std::vector<TransportOutput>> by_rank(static_cast<std::size_t>(c.ranks));
     collectives::ThreadWorld world(c.ranks, timeout);
     const auto failure = world.run([&](collectives::Communicator& group) {
-        const auto rank = static_cast<std::size_t>(group.rank());
-        for (std::size_t o = 0; o < operations.size(); ++o) {
-            evidence.transport[o].outputs[rank] = carry_out(c, operations[o], group);
-            again[o][rank] = carry_out(c, operations[o], group);
-        }
+        by_rank[static_cast<std::size_t>(group.rank())] = run_transport_rank(c, group);
     });
-    for (std::size_t o = 0; o < operations.size(); ++o)
-        evidence.transport[o].repeatable = again[o] == evidence.transport[o].outputs;
+    suites::Evidence evidence;
+    evidence.transport = joined_transport(c, std::move(by_rank));
     if (failure) {
         evidence.status = suites::RunStatus::failed;
         evidence.message = failure->message;
