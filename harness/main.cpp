@@ -7,8 +7,12 @@
 #include <string>
 
 #include "harness/cli/adapters.h"
+#include "harness/cli/bench.h"
+#include "harness/cli/compare.h"
 #include "harness/cli/doctor.h"
 #include "harness/cli/fuzz.h"
+#include "harness/cli/lab.h"
+#include "harness/cli/report.h"
 #include "harness/cli/serve.h"
 #include "harness/cli/serve_plugin.h"
 #include "harness/cli/vectors.h"
@@ -112,6 +116,12 @@ void add_verify(CLI::App& app, harness::VerifyOptions& options, int& code) {
         ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{INT64_MAX}));
     verify->add_option("--jobs", options.jobs, "Cases at a time; as many as processors by default")
         ->check(CLI::Range(1, 1024));
+    verify
+        ->add_option("--backend", options.backend,
+                     "What the ranks of the reference are: threads, or processes, as in mpirun -n "
+                     "4 zeroproof verify reference --backend mpi")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"threads", "mpi"}));
     add_reports(verify, options);
     verify->add_option("--progress", options.progress, "A line of progress on the terminal")
         ->capture_default_str()
@@ -158,6 +168,154 @@ void add_fuzz(CLI::App& app, harness::FuzzCommand& options, int& code) {
         ->capture_default_str()
         ->check(CLI::IsMember({"auto", "always", "never"}));
     fuzz->callback([&] { code = harness::fuzz_command(options); });
+}
+
+void add_bench(CLI::App& app, harness::BenchCommand& options, int& code) {
+    constexpr bool kPowersOf1024 = false;
+    CLI::App* bench = app.add_subcommand(
+        "bench", "Time what ZeRO communicates, and count it beside the formulas");
+    bench->footer(
+        "Examples: zeroproof bench --ranks 4 --ops all_reduce --end 64M\n"
+        "          mpirun -n 64 zeroproof bench --stages 0,1,2,3 --params 100M --json bench.json\n"
+        "          zeroproof lab run lab-2x2-1g -- zeroproof bench --fit --json bench.json\n"
+        "Exit codes: 0 done, 1 a result or a volume is not what it must be, 2 usage, 4 a rank died "
+        "or\nwaited in vain, 5 a fault of the harness.");
+    bench
+        ->add_option("--backend", options.backend,
+                     "What carries messages: threads, mpi; auto is mpi under mpirun, else threads")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"auto", "threads", "mpi"}));
+    bench
+        ->add_option("--topology", options.topology,
+                     "Where the ranks stand, a file or a known cluster; by default "
+                     "$ZEROPROOF_TOPOLOGY, else this machine; docs/topology.md")
+        ->type_name("TOPOLOGY");
+    bench->add_option("--ranks", options.ranks, "Threads; by default as the topology has, or 4")
+        ->check(CLI::Range(1, 1024));
+    bench
+        ->add_option("--ops", options.ops,
+                     "Only these collectives, as all_reduce,all_gather; by default all_reduce, "
+                     "reduce_scatter and all_gather, or with --stages none")
+        ->delimiter(',');
+    bench
+        ->add_option("--algorithms", options.algorithms,
+                     "native (the backend's own), ring, recursive, hierarchical, or for --ops a "
+                     "single algorithm; by default native, ring and, over several nodes, "
+                     "hierarchical")
+        ->delimiter(',');
+    bench->add_option("--begin", options.begin_bytes, "Smallest size, as 4K, 1M, 1G")
+        ->capture_default_str()
+        ->transform(CLI::AsSizeValue(kPowersOf1024))
+        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
+    bench->add_option("--end", options.end_bytes, "Largest size")
+        ->capture_default_str()
+        ->transform(CLI::AsSizeValue(kPowersOf1024))
+        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
+    bench->add_option("--factor", options.factor, "From one size to the next")
+        ->capture_default_str()
+        ->check(CLI::Range(2, 1024));
+    bench->add_option("--dtype", options.type, "Of elements; for --stages fp32, bf16 or fp16")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"fp32", "bf16", "fp16", "fp64", "int8", "int32", "int64"}));
+    bench
+        ->add_option("--stages", options.stages,
+                     "Time whole steps: 0 is plain data parallelism, 1, 2, 3; by default all, or "
+                     "with --ops none")
+        ->delimiter(',')
+        ->check(CLI::Range(0, 3));
+    bench
+        ->add_option("--params", options.parameters,
+                     "Phi, the model's parameters, as 1000000, 25M (10^6)")
+        ->capture_default_str()
+        ->transform(CLI::AsSizeValue(!kPowersOf1024))
+        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
+    bench->add_option("--units", options.units, "Equal layers that the model has")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 10000));
+    bench->add_option("--micro-steps", options.micro_steps, "Gradient accumulation")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 1000));
+    bench->add_option("--bucket", options.bucket_elements, "Elements of a bucket, as 1M (10^6)")
+        ->capture_default_str()
+        ->transform(CLI::AsSizeValue(!kPowersOf1024))
+        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
+    bench
+        ->add_option("--compute-ms", options.compute_ms,
+                     "Milliseconds that forward and backward of a micro-step compute, as 0,50")
+        ->delimiter(',')
+        ->check(CLI::Range(0.0, 1e6));
+    bench->add_flag("--no-overlap", options.no_overlap,
+                    "Neither reduce gradients during backward nor gather weights ahead");
+    bench->add_option("--warmup", options.warm_up, "Iterations that are not timed")
+        ->capture_default_str()
+        ->check(CLI::Range(0, 1000));
+    bench->add_option("--repeat", options.repeats, "Times that are taken of each thing")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 10000));
+    bench
+        ->add_option("--min-time", options.least_seconds,
+                     "Seconds that a repeat of an operation lasts at least")
+        ->capture_default_str()
+        ->check(CLI::Range(0.0, 1000.0));
+    bench
+        ->add_option("--timeout", options.timeout_seconds,
+                     "Seconds that a rank may wait for another")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 86400));
+    bench->add_flag("--fit", options.fit,
+                    "Fit latency and bandwidth to every other size, and predict the rest");
+    bench->add_option("--json", options.json_file, "Write the record, also as it grows")
+        ->type_name("FILE");
+    bench->add_option("--csv", options.csv_file, "Write a row for each result")->type_name("FILE");
+    bench->add_option("--progress", options.progress, "What is being measured, on stderr")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"auto", "always", "never"}));
+    bench->callback([&] { code = harness::bench_command(options); });
+}
+
+void add_compare(CLI::App& app, harness::CompareOptions& options, int& code) {
+    CLI::App* compare = app.add_subcommand(
+        "compare",
+        "Say what has become slower or faster beyond the noise from one record to "
+        "another");
+    compare->footer(
+        "Example: zeroproof compare before.json after.json\n"
+        "Exit codes: 0 nothing is slower, 1 something is, 2 usage, 3 nothing could be told apart.");
+    compare->add_option("old", options.older, "A record of bench --json")
+        ->required()
+        ->type_name("OLD");
+    compare->add_option("new", options.newer, "One of the same measurements, later")
+        ->required()
+        ->type_name("NEW");
+    compare
+        ->add_option("--level", options.level,
+                     "Probability of a false alarm among all that is compared, at most")
+        ->capture_default_str()
+        ->check(CLI::Range(1e-9, 0.5));
+    compare->add_flag("--any-machine", options.any_machine,
+                      "Also if backends, topologies or processors differ");
+    compare->callback([&] { code = harness::compare_command(options); });
+}
+
+void add_report(CLI::App& app, harness::ReportOptions& options, int& code) {
+    CLI::App* report =
+        app.add_subcommand("report", "Draw records of bench: one HTML page, with its figures");
+    report->footer("Example: zeroproof report bench-1x4.json bench-2x2.json --output report.html");
+    report->add_option("record", options.records, "Records of bench --json")
+        ->required()
+        ->type_name("RECORD");
+    report
+        ->add_option("--output", options.output,
+                     "The page, as FILE.html, or a folder for it; figures go into a folder beside "
+                     "it")
+        ->capture_default_str()
+        ->type_name("PATH");
+    report
+        ->add_option("--python", options.python,
+                     "Interpreter with matplotlib and jinja2; by default $ZEROPROOF_PYTHON, else "
+                     "build/reports/bin/python if it is there, else python3")
+        ->type_name("FILE");
+    report->callback([&] { code = harness::report_command(options); });
 }
 
 void add_adapters(CLI::App& app, std::string& python, int& code) {
@@ -321,6 +479,44 @@ void add_plugin_commands(CLI::App& app, harness::PluginCommands& plugin, int& co
         [&] { code = harness::serve_plugin(plugin.engine, plugin.cases, plugin.results); });
 }
 
+// A cluster of network namespaces on this machine. docs/topology.md.
+void add_lab(CLI::App& app, harness::LabCommand& options, int& code) {
+    CLI::App* lab = app.add_subcommand(
+        "lab", "Run a command on a cluster of network namespaces with shaped links");
+    lab->require_subcommand(1);
+    CLI::App* run = lab->add_subcommand(
+        "run", "Make a lab, run an MPI program on it, and take it away again; takes root");
+    run->footer(
+        "Example: zeroproof lab run lab-2x2-1g -- zeroproof bench\n"
+        "Exit codes: that of mpirun, 128 and the number of a signal that ended it, 2 usage or not\n"
+        "permitted, 5 the lab could not be made or taken away.");
+    run->add_option("cluster", options.cluster, "A name of `zeroproof clusters`, or a file")
+        ->required()
+        ->type_name("CLUSTER");
+    run->add_option("command", options.command, "What each rank runs, after --; it has no input")
+        ->required()
+        ->type_name("COMMAND");
+    run->add_option("--name", options.name, "Of the lab; zp- and a number by default");
+    run->add_option("--bandwidth-gbit-per-s", options.overrides.bandwidth_gbit_per_s,
+                    "Between nodes, in place of the cluster's");
+    run->add_option("--latency-us", options.overrides.latency_us,
+                    "Of each packet between nodes, in place of the cluster's; 0 adds none")
+        ->check(CLI::NonNegativeNumber);
+    run->add_flag("--dry-run", options.dry_run, "Print the commands and run none");
+    run->callback([&] { code = harness::lab_run(options); });
+    lab->add_subcommand("list", "List the labs that are there, alive or left over")->callback([&] {
+        code = harness::lab_list();
+    });
+    CLI::App* clean =
+        lab->add_subcommand("clean", "Remove what labs have left whose owner is gone");
+    clean->add_flag("--dry-run", options.dry_run, "Only say what that is");
+    clean->callback([&] { code = harness::lab_clean(options.dry_run); });
+
+    app.add_subcommand("clusters", "List the clusters that have names")->callback([&] {
+        code = harness::list_clusters();
+    });
+}
+
 std::string joined(int argc, char** argv) {
     std::string command = "zeroproof";
     for (int i = 1; i < argc; ++i) command += std::string(" ") + argv[i];
@@ -338,11 +534,18 @@ int main(int argc, char** argv) {
     verify.command = joined(argc, argv);
     harness::FuzzCommand fuzz;
     fuzz.command = verify.command;
+    harness::BenchCommand bench;
+    bench.command = verify.command;
     bool markdown = false;
     std::string clause;
     harness::MutantOptions mutants;
     add_verify(app, verify, code);
     add_fuzz(app, fuzz, code);
+    add_bench(app, bench, code);
+    harness::CompareOptions compare;
+    add_compare(app, compare, code);
+    harness::ReportOptions report;
+    add_report(app, report, code);
     std::string python;
     add_adapters(app, python, code);
     add_clauses(app, markdown);
@@ -356,6 +559,8 @@ int main(int argc, char** argv) {
     add_serve(app, serve, code);
     harness::PluginCommands plugin;
     add_plugin_commands(app, plugin, code);
+    harness::LabCommand lab;
+    add_lab(app, lab, code);
     app.add_subcommand("doctor", "Say what is on this machine and what is missing")->callback([&] {
         code = harness::doctor();
     });
@@ -363,11 +568,17 @@ int main(int argc, char** argv) {
         fmt::print("zeroproof {}\n", harness::kVersion);
     });
     try {
+        // What follows is for a shell; no word of it is an option.
+        if (argc > 1 && std::string(argv[1]) == "lab-shell")
+            return harness::lab_shell({argv + 2, argv + argc});
         app.parse(argc, argv);
         return code;
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? 0 : kUsage;
     } catch (const suites::BadInput& error) {
+        fmt::print(stderr, "zeroproof: {}\n", error.what());
+        return kUsage;
+    } catch (const harness::LabRefused& error) {
         fmt::print(stderr, "zeroproof: {}\n", error.what());
         return kUsage;
     } catch (const harness::Unwritable& error) {

@@ -7,12 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "collectives/algorithms/algorithms.h"
 #include "collectives/topology.h"
 
 namespace zeroproof::harness {
 
 // Of elements sent, over all ranks, by what they travel over.
-using LinkElements = std::array<std::uint64_t, collectives::kLinkClasses>;
+using LinkElements = collectives::LinkElements;
 
 // Times of one thing, one for each repeat: the maximum over the ranks, which started together.
 struct Timing {

@@ -1,0 +1,1 @@
+"""Draws records of `zeroproof bench`: one HTML page, with its figures as files beside it."""

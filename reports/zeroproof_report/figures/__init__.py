@@ -1,0 +1,1 @@
+"""The figures. Each module draws one kind of them from all records of a report."""

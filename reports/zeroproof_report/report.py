@@ -1,0 +1,51 @@
+"""From records to files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from zeroproof_report.figures import bandwidth, predictions, step_times, volumes
+from zeroproof_report.figures.drawing import Drawn, Looks
+from zeroproof_report.page import Chapter, page
+from zeroproof_report.record import Record, read_records
+
+
+def chapters_of(records: list[Record]) -> list[Chapter]:
+    """All figures, by what they tell."""
+    looks = Looks(
+        [r.algorithm for record in records for r in record.operations]
+        + [s.algorithm for record in records for s in record.stages]
+    )
+    kinds: list[tuple[str, Drawn]] = [
+        ("Bandwidth of operations", bandwidth.draw(records, looks)),
+        ("What a step sends", volumes.draw(records)),
+        ("Time of a step", step_times.draw(records)),
+        ("Predicted and measured", predictions.draw(records, looks)),
+    ]
+    return [Chapter(title, drawn.figures, drawn.left_out) for title, drawn in kinds]
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        beside.write_bytes(content)
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def write_report(path: Path, files: list[tuple[str, Path]]) -> int:
+    """Writes the page and, into a folder beside it, its figures; returns how many there are.
+
+    `files` are records, each with the name that readers know it by.
+    """
+    records = read_records(files)
+    chapters = chapters_of(records)
+    figures = [figure for chapter in chapters for figure in chapter.figures]
+    folder = path.with_name(f"{path.stem}-figures")
+    folder.mkdir(exist_ok=True)
+    for figure in figures:
+        _write_whole(folder / f"{figure.name}.png", figure.png)
+    _write_whole(path, page(records, chapters).encode("utf-8", "replace"))
+    return len(figures)
