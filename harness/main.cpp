@@ -117,6 +117,17 @@ void add_verify(CLI::App& app, harness::VerifyOptions& options, int& code) {
     verify->add_option("--jobs", options.jobs, "Cases at a time; as many as processors by default")
         ->check(CLI::Range(1, 1024));
     verify
+        ->add_option("--algorithms", options.algorithms,
+                     "Carry the reference's collectives by sends and receives: ring, recursive, "
+                     "hierarchical")
+        ->check(CLI::IsMember({"ring", "recursive", "hierarchical"}));
+    verify
+        ->add_option("--ranks-per-node", options.ranks_per_node,
+                     "Of the nodes that --algorithms knows; ranks that it does not divide stand on "
+                     "one")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 64));
+    verify
         ->add_option("--backend", options.backend,
                      "What the ranks of the reference are: threads, or processes, as in mpirun -n "
                      "4 zeroproof verify reference --backend mpi")

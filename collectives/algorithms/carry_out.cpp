@@ -11,7 +11,7 @@ namespace zeroproof::collectives {
 namespace {
 
 // Longer messages travel in pieces, so that one is reduced while the next arrives.
-constexpr std::size_t kPieceBytes = 256 * 1024;
+constexpr std::size_t kPieceBytes = 128 * 1024;
 
 std::byte* room(std::vector<std::byte>& memory, std::size_t bytes) {
     if (memory.size() < bytes) memory.resize(bytes);

@@ -39,7 +39,13 @@ std::unique_ptr<suites::Subject> make_subject(const VerifyOptions& options,
     if (!options.run_command.empty()) return make_command_subject(options, progress);
     if (!options.declaration_file.empty())
         throw suites::BadInput("--declaration is for --run: other subjects have theirs");
-    if (options.subject == "reference") return make_reference_subject();
+    Carrier carrier{.ranks_per_node = options.ranks_per_node};
+    if (!options.algorithms.empty()) {
+        carrier.algorithms = collectives::find_algorithm_set(options.algorithms);
+        if (options.subject != "reference" || options.backend != "threads")
+            throw suites::BadInput("--algorithms is for the reference on threads");
+    }
+    if (options.subject == "reference") return make_reference_subject(carrier);
     if (names_plugin(options.subject)) return make_plugin_subject(options.subject, progress);
     return make_python_subject(options.subject, {options.python, options.any_version, progress});
 }

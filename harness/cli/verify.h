@@ -30,6 +30,8 @@ struct VerifyOptions {
     int jobs = 0;  // 0: one a processor
     // What the ranks of the reference are: threads, or with mpi processes that mpirun has started,
     // each with the same options.
+    std::string algorithms;  // a set of them; empty: the transport's own collectives
+    int ranks_per_node = 1;
     std::string backend = "threads";
     std::string json_file;
     std::string junit_file;

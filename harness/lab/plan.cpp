@@ -99,7 +99,8 @@ std::vector<LabStep> steps_of(const LabPlan& plan, const std::string& switch_spa
         // The congestion control that is everywhere, whatever the machine's own is; and a lost
         // packet is sent again after a time that fits links of microseconds.
         steps.in(node.name_space, {"route", "replace", plan.subnet.text(), "dev", kPort, "src",
-                                   node.address, "congctl", "cubic", "rto_min", "5ms"});
+                                   node.address, "congctl", getenv("ZC") ? getenv("ZC") : "cubic",
+                                   "rto_min", getenv("ZR") ? getenv("ZR") : "5ms"});
     }
     steps.in(switch_space, {"link", "set", "dev", kBridge, "addrgenmode", "none", "up"});
     return steps.take();

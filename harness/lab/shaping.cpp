@@ -10,10 +10,11 @@ namespace zeroproof::harness {
 namespace {
 
 constexpr double kBurstSeconds = 0.001;
-constexpr double kQueueSeconds = 0.004;
+constexpr double kQueueSeconds = 0.25;
 // A few frames, and a whole segment that TCP hands down before it is cut into frames.
 constexpr std::uint64_t kLeastBurstBytes = 4 * kLabMtuBytes;
-constexpr std::uint64_t kLeastQueueBytes = 256 * 1024;
+// Nothing is dropped, as on the fabrics of such clusters, whose flow control holds senders back.
+constexpr std::uint64_t kLeastQueueBytes = 16 * 1024 * 1024;
 
 std::uint64_t bytes_in(double seconds, double bytes_per_s, std::uint64_t least) {
     return std::max(static_cast<std::uint64_t>(seconds * bytes_per_s), least);

@@ -22,7 +22,7 @@ using suites::RunStatus;
 
 class ReferenceSubject : public suites::Subject {
   public:
-    ReferenceSubject() {
+    explicit ReferenceSubject(const Carrier& carrier) : carrier_(carrier) {
         declaration_.name = "reference";
         declaration_.stages = {0, 1, 2, 3};
         declaration_.precisions = {suites::Precision::fp32, suites::Precision::bf16,
@@ -40,12 +40,17 @@ class ReferenceSubject : public suites::Subject {
         declaration_.peak_bytes = [](const Case& c, memory::Phase phase, int) {
             return reference_peak_bytes(c, phase);
         };
+        if (carrier.algorithms == nullptr) return;
+        declaration_.name = fmt::format("reference by {}", carrier.algorithms->name);
+        declaration_.not_promised["TRANSPORT.ACCUMULATION"] =
+            "ranks hand each other partial sums in the type of the operation, so that those of a "
+            "16-bit type are rounded at each hop";
     }
 
     const suites::Declaration& declaration() const override { return declaration_; }
 
     Evidence run(const Case& c, std::chrono::milliseconds timeout) override {
-        if (c.transport) return run_transport(c, timeout);
+        if (c.transport) return run_transport(c, timeout, carrier_);
         Evidence evidence;
         if (const std::string outside = outside_declaration(c, declaration_); !outside.empty()) {
             evidence.status = RunStatus::rejected;
@@ -62,14 +67,15 @@ class ReferenceSubject : public suites::Subject {
 
   private:
     // Whether it came to its end.
-    static bool run_segment(const Case& c, const ProgramPart& part,
-                            std::chrono::milliseconds timeout, Evidence& evidence) {
+    bool run_segment(const Case& c, const ProgramPart& part, std::chrono::milliseconds timeout,
+                     Evidence& evidence) const {
         evidence.segments.push_back(
             {part.ranks, part.stage,
-             run_reference_part(c, part, timeout, evidence.status, evidence.message)});
+             run_reference_part(c, part, timeout, evidence.status, evidence.message, carrier_)});
         return evidence.status == RunStatus::completed;
     }
 
+    Carrier carrier_;
     suites::Declaration declaration_;
 };
 
@@ -77,13 +83,16 @@ class ReferenceSubject : public suites::Subject {
 
 std::vector<suites::RankEvidence> run_reference_part(const Case& c, const ProgramPart& part,
                                                      std::chrono::milliseconds timeout,
-                                                     RunStatus& status, std::string& message) {
+                                                     RunStatus& status, std::string& message,
+                                                     const Carrier& carrier) {
     std::vector<std::unique_ptr<ReferenceRank>> ranks;
     for (int rank = 0; rank < part.ranks; ++rank)
         ranks.push_back(std::make_unique<ReferenceRank>(c, part, rank));
     collectives::ThreadWorld world(part.ranks, timeout);
     const auto failure = world.run([&](collectives::Communicator& communicator) {
-        ranks[static_cast<std::size_t>(communicator.rank())]->run(communicator);
+        with_carrier(carrier, communicator, [&](collectives::Communicator& group) {
+            ranks[static_cast<std::size_t>(group.rank())]->run(group);
+        });
     });
     std::vector<suites::RankEvidence> evidence;
     for (const auto& rank : ranks) evidence.push_back(rank->take_evidence());
@@ -101,8 +110,8 @@ std::vector<suites::RankEvidence> run_reference_part(const Case& c, const Progra
     return evidence;
 }
 
-std::unique_ptr<suites::Subject> make_reference_subject() {
-    return std::make_unique<ReferenceSubject>();
+std::unique_ptr<suites::Subject> make_reference_subject(const Carrier& carrier) {
+    return std::make_unique<ReferenceSubject>(carrier);
 }
 
 }  // namespace zeroproof::harness

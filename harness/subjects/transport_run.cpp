@@ -120,11 +120,14 @@ std::vector<suites::TransportResult> joined_transport(
     return results;
 }
 
-suites::Evidence run_transport(const suites::Case& c, std::chrono::milliseconds timeout) {
+suites::Evidence run_transport(const suites::Case& c, std::chrono::milliseconds timeout,
+                               const Carrier& carrier) {
     std::vector<std::vector<TransportOutput>> by_rank(static_cast<std::size_t>(c.ranks));
     collectives::ThreadWorld world(c.ranks, timeout);
-    const auto failure = world.run([&](collectives::Communicator& group) {
-        by_rank[static_cast<std::size_t>(group.rank())] = run_transport_rank(c, group);
+    const auto failure = world.run([&](collectives::Communicator& ranks) {
+        with_carrier(carrier, ranks, [&](collectives::Communicator& group) {
+            by_rank[static_cast<std::size_t>(group.rank())] = run_transport_rank(c, group);
+        });
     });
     suites::Evidence evidence;
     evidence.transport = joined_transport(c, std::move(by_rank));

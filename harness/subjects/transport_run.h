@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "collectives/communicator.h"
+#include "harness/subjects/carrier.h"
 #include "suites/conformance/evidence.h"
 
 namespace zeroproof::harness {
@@ -24,6 +25,7 @@ std::vector<suites::TransportResult> joined_transport(
     const suites::Case& c, std::vector<std::vector<TransportOutput>> by_rank);
 
 // With threads for ranks.
-suites::Evidence run_transport(const suites::Case& c, std::chrono::milliseconds timeout);
+suites::Evidence run_transport(const suites::Case& c, std::chrono::milliseconds timeout,
+                               const Carrier& carrier = {});
 
 }  // namespace zeroproof::harness
