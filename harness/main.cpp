@@ -520,8 +520,9 @@ void add_lab(CLI::App& app, harness::LabCommand& options, int& code) {
     });
     CLI::App* clean =
         lab->add_subcommand("clean", "Remove what labs have left whose owner is gone");
+    clean->add_option("name", options.name, "Only of this one")->type_name("LAB");
     clean->add_flag("--dry-run", options.dry_run, "Only say what that is");
-    clean->callback([&] { code = harness::lab_clean(options.dry_run); });
+    clean->callback([&] { code = harness::lab_clean(options.name, options.dry_run); });
 
     app.add_subcommand("clusters", "List the clusters that have names")->callback([&] {
         code = harness::list_clusters();

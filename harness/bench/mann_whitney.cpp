@@ -42,22 +42,37 @@ RankSum rank_sum(std::span<const double> larger, std::span<const double> smaller
     return sum;
 }
 
-// P(U >= u) over all ways to choose which `a` of a + b ranks are the first sample's, all alike.
-double exact_p(std::size_t a, std::size_t b, std::size_t u) {
-    // ways[k][s]: to choose k of the ranks so far that add up to s above the least sum of k ranks.
-    // Rank r as the k-th to be chosen adds r - k. Only additions of numbers above 0: nothing
-    // cancels.
-    std::vector<std::vector<double>> ways(a + 1, std::vector<double>(a * b + 1, 0));
+// Twice the rank of each value of both samples, which is an integer also where equal values share
+// the mean of their ranks; `larger` first.
+std::vector<std::size_t> doubled_ranks(std::span<const double> larger,
+                                       std::span<const double> smaller) {
+    std::vector<double> all(larger.begin(), larger.end());
+    all.insert(all.end(), smaller.begin(), smaller.end());
+    std::vector<std::size_t> ranks;
+    for (const double value : all) {
+        const auto below = std::ranges::count_if(all, [&](double v) { return v < value; });
+        const auto equal = std::ranges::count(all, value);
+        ranks.push_back(static_cast<std::size_t>(2 * below + equal + 1));
+    }
+    return ranks;
+}
+
+// The probability that as many ranks as `larger` has, chosen at random from those of both samples,
+// add up to no less than its own. Only additions of numbers above 0: nothing cancels.
+double exact_p(std::span<const double> larger, std::span<const double> smaller) {
+    const auto ranks = doubled_ranks(larger, smaller);
+    const auto own = ranks.begin() + static_cast<std::ptrdiff_t>(larger.size());
+    const std::size_t seen = std::accumulate(ranks.begin(), own, std::size_t{0});
+    const std::size_t most = std::accumulate(own, ranks.end(), seen);
+    // ways[k][s]: to choose k of the ranks so far that add up to s.
+    std::vector<std::vector<double>> ways(larger.size() + 1, std::vector<double>(most + 1, 0));
     ways[0][0] = 1;
-    for (std::size_t rank = 1; rank <= a + b; ++rank)
-        for (std::size_t k = std::min(a, rank); k >= 1; --k) {
-            const std::size_t above = rank - k;
-            if (above > b) continue;
-            for (std::size_t s = above; s <= a * b; ++s) ways[k][s] += ways[k - 1][s - above];
-        }
-    const auto from = ways[a].begin() + static_cast<std::ptrdiff_t>(u);
-    return std::accumulate(from, ways[a].end(), 0.0) /
-           std::accumulate(ways[a].begin(), ways[a].end(), 0.0);
+    for (const std::size_t rank : ranks)
+        for (std::size_t k = larger.size(); k >= 1; --k)
+            for (std::size_t s = rank; s <= most; ++s) ways[k][s] += ways[k - 1][s - rank];
+    const std::vector<double>& all = ways.back();
+    return std::accumulate(all.begin() + static_cast<std::ptrdiff_t>(seen), all.end(), 0.0) /
+           std::accumulate(all.begin(), all.end(), 0.0);
 }
 
 double normal_p(double a, double b, const RankSum& sum) {
@@ -82,9 +97,9 @@ void require_values(std::span<const double> a, std::span<const double> b) {
 
 double mann_whitney_p(std::span<const double> larger, std::span<const double> smaller) {
     require_values(larger, smaller);
+    if (larger.size() <= kMostExact && smaller.size() <= kMostExact)
+        return exact_p(larger, smaller);
     const RankSum sum = rank_sum(larger, smaller);
-    if (sum.tie_cubes == 0 && larger.size() <= kMostExact && smaller.size() <= kMostExact)
-        return exact_p(larger.size(), smaller.size(), static_cast<std::size_t>(sum.u));
     return normal_p(static_cast<double>(larger.size()), static_cast<double>(smaller.size()), sum);
 }
 

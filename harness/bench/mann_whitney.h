@@ -9,9 +9,9 @@ namespace zeroproof::harness {
 
 // Mann and Whitney, Ann. Math. Statist. 18 (1947) 50: the probability that two samples of the same
 // distribution stand to each other as these do or further apart, `larger` being the one that is
-// expected to be larger. One-sided. Exact where no two values are equal and neither sample has more
-// than 30; otherwise the normal approximation, corrected for ties and for continuity.
-// Throws std::invalid_argument if a sample is empty.
+// expected to be larger. One-sided. Exact, also where values are equal, if neither sample has more
+// than 30; otherwise the normal approximation, corrected for ties and for continuity. Throws
+// std::invalid_argument if a sample is empty.
 double mann_whitney_p(std::span<const double> larger, std::span<const double> smaller);
 
 // What it gives at least for samples of these sizes without ties: 1 / C(a + b, a).

@@ -61,10 +61,18 @@ int lab_list() {
     return 0;
 }
 
-int lab_clean(bool dry_run) {
+int lab_clean(const std::string& name, bool dry_run) {
     require_permission();
+    std::vector<LabState> labs = LabState::load_all(kLabsFolder);
+    if (!name.empty()) {
+        std::erase_if(labs, [&](const LabState& lab) { return lab.name() != name; });
+        if (labs.empty()) throw LabRefused(fmt::format("there is no lab '{}'", name));
+        if (labs.front().is_owner_alive())
+            throw LabRefused(fmt::format("the lab '{}' is in use by process {}: end that", name,
+                                         labs.front().owner()->pid));
+    }
     int code = 0;
-    for (LabState& lab : LabState::load_all(kLabsFolder)) {
+    for (LabState& lab : labs) {
         if (lab.is_owner_alive()) continue;
         for (const std::string& remains : remains_of(lab))
             fmt::print("{} {}\n", dry_run ? "would remove" : "removing", remains);

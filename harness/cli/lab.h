@@ -20,7 +20,8 @@ struct LabCommand {
 // Each returns the exit code. lab_run throws suites::BadInput and LabRefused.
 int lab_run(const LabCommand& options);
 int lab_list();
-int lab_clean(bool dry_run);
+// Of all labs whose owner is gone, or of `name` alone. Throws LabRefused if there is no such one.
+int lab_clean(const std::string& name, bool dry_run);
 // For mpirun: words are the folder of the lab, an address and what a shell there shall run.
 int lab_shell(const std::vector<std::string>& words);
 

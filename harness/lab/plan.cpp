@@ -23,6 +23,8 @@ constexpr double kLeastGbitPerS = 0.001;
 constexpr double kMostLatencyUs = 1e6;
 constexpr std::size_t kLongestName = 32;
 
+constexpr const char* kNeedsNetem =
+    "latency takes the kernel's netem: modprobe sch_netem, or --latency-us 0 for a lab without";
 constexpr const char* kPort = "eth0";
 constexpr const char* kBridge = "br0";
 
@@ -53,17 +55,19 @@ void check_link(const Cluster& cluster, const Link& link) {
 class Steps {
   public:
     void make_namespace(const std::string& name) {
-        steps_.push_back({{"ip", "netns", "add", name}, name});
+        steps_.push_back({{"ip", "netns", "add", name}, name, ""});
         in(name, {"link", "set", "dev", "lo", "up"});
     }
     void in(const std::string& name_space, std::vector<std::string> words) {
         std::vector<std::string> command = {"ip", "-n", name_space};
         command.insert(command.end(), words.begin(), words.end());
-        steps_.push_back({std::move(command), ""});
+        steps_.push_back({std::move(command), "", ""});
     }
     void shape(const std::string& name_space, const std::string& device, const Shape& shape) {
-        for (auto& command : shaping_commands(name_space, device, shape))
-            steps_.push_back({std::move(command), ""});
+        for (auto& command : shaping_commands(name_space, device, shape)) {
+            const bool delays = std::ranges::find(command, "netem") != command.end();
+            steps_.push_back({std::move(command), "", delays ? kNeedsNetem : ""});
+        }
     }
     std::vector<LabStep> take() { return std::move(steps_); }
 
@@ -96,8 +100,8 @@ std::vector<LabStep> steps_of(const LabPlan& plan, const std::string& switch_spa
         steps.in(node.name_space,
                  {"addr", "add", fmt::format("{}/24", node.address), "dev", kPort});
         steps.in(node.name_space, {"link", "set", "dev", kPort, "up"});
-        // The congestion control that is everywhere, whatever the machine's own is; and a lost
-        // packet is sent again after a time that fits links of microseconds.
+        // The congestion control that is everywhere, whatever the machine's own is. A packet lost
+        // in a full queue is sent again soon, but not before a busy processor can have answered.
         steps.in(node.name_space, {"route", "replace", plan.subnet.text(), "dev", kPort, "src",
                                    node.address, "congctl", getenv("ZC") ? getenv("ZC") : "cubic",
                                    "rto_min", getenv("ZR") ? getenv("ZR") : "5ms"});

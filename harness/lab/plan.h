@@ -43,10 +43,10 @@ struct LabNode {
     std::string address;  // empty where there is only one node
 };
 
-// One command, and the namespace that it makes or "".
 struct LabStep {
     std::vector<std::string> command;
-    std::string makes;
+    std::string makes;  // the namespace, or nothing
+    std::string needs;  // what to say if it fails, or nothing
 };
 
 struct LabPlan {

@@ -101,8 +101,9 @@ void set_up(const LabPlan& plan, LabState& state, const TakenSignals& signals) {
         if (!step.makes.empty()) state.about_to_make(step.makes);
         const fs::path output = state.files().output();
         if (!run_child(step.command, "/", output, kStepLimit).exited_with(0))
-            throw std::runtime_error(fmt::format("`{}` failed: {}", fmt::join(step.command, " "),
-                                                 suites::read_text_file(output.string())));
+            throw std::runtime_error(fmt::format("`{}` failed: {}{}", fmt::join(step.command, " "),
+                                                 suites::read_text_file(output.string()),
+                                                 step.needs));
         if (step.makes.empty()) continue;
         const auto inode = inode_of_namespace(step.makes);
         if (!inode) throw std::runtime_error(fmt::format("there is no {}", step.makes));

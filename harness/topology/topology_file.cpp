@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <optional>
+#include <system_error>
 
 #include "harness/protocol/untrusted_file.h"
 #include "suites/conformance/json_reader.h"
@@ -140,11 +141,14 @@ Cluster load_cluster(const std::string& name_or_path) {
             fmt::format("unknown cluster '{}'; known are: {}; a file is named with its folder, "
                         "./my_cluster.json",
                         name_or_path, fmt::join(cluster_names(), ", ")));
-    const std::filesystem::path path(name_or_path);
-    const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+    // A link that the user names is followed; what it leads to must be a plain file.
+    std::error_code error;
+    const std::filesystem::path path = std::filesystem::canonical(name_or_path, error);
+    if (error)
+        throw suites::BadInput(
+            fmt::format("{}: cannot be read: {}", name_or_path, error.message()));
     return read_cluster(
-        UntrustedFile::demand(std::filesystem::canonical(folder), path.filename(), kMostBytes)
-            .text(),
+        UntrustedFile::demand(path.parent_path(), path.filename(), kMostBytes).text(),
         name_or_path);
 }
 

@@ -6,7 +6,7 @@ import json
 import random
 import statistics
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 DATA = Path(__file__).parent / "data"
 REPEATS = 7
@@ -59,7 +59,7 @@ class Maker:
             "highest_seconds": max(times),
         }
 
-    def sent(self, elements: int, algorithm: str) -> Optional[dict[str, int]]:
+    def sent(self, elements: int, algorithm: str) -> dict[str, int] | None:
         """Of all ranks, where a rank's nominal volume is `elements`."""
         if algorithm == "native":
             return None
@@ -70,7 +70,7 @@ class Maker:
         between = int(total * self.nodes / self.ranks * share)
         return {"intra_node": total - between, "inter_node": between}
 
-    def prediction(self, seconds: float, fitted: bool, algorithm: str) -> Optional[dict[str, Any]]:
+    def prediction(self, seconds: float, fitted: bool, algorithm: str) -> dict[str, Any] | None:
         if algorithm == "native":
             return None
         return {

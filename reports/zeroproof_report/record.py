@@ -40,8 +40,8 @@ class Operation:
     timing: Timing
     bus_factor: float
     bus_formula: str
-    bus_limit: Optional[float]  # bytes a second
-    prediction: Optional[Prediction]
+    bus_limit: float | None  # bytes a second
+    prediction: Prediction | None
 
     def bus_bandwidth(self, seconds: float) -> float:
         """Bytes a second, for a repeat that took so long."""
@@ -87,8 +87,8 @@ class Stage:
     volumes: tuple[Volume, ...]
     nominal_elements: int
     formula: str
-    sent_bytes: Optional[dict[str, int]]  # by link class, of all ranks
-    prediction: Optional[Prediction]
+    sent_bytes: dict[str, int] | None  # by link class, of all ranks
+    prediction: Prediction | None
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,8 @@ class Fit:
 
     op: str
     algorithm: str
-    latency: dict[str, Optional[float]]
-    bandwidth: dict[str, Optional[float]]
+    latency: dict[str, float | None]
+    bandwidth: dict[str, float | None]
     fitted_error: float
     held_out_error: float
     fitted_sizes: int
@@ -108,8 +108,8 @@ class Fit:
 @dataclass(frozen=True)
 class Link:
     name: str
-    bandwidth_gbit_per_s: Optional[float]
-    latency_us: Optional[float]
+    bandwidth_gbit_per_s: float | None
+    latency_us: float | None
     sharing: str
 
 
@@ -157,7 +157,7 @@ def _timing(json_: dict[str, Any]) -> Timing:
     )
 
 
-def _prediction(json_: Optional[dict[str, Any]]) -> Optional[Prediction]:
+def _prediction(json_: dict[str, Any] | None) -> Prediction | None:
     return None if json_ is None else Prediction(json_["seconds"], json_["used_for_fit"])
 
 

@@ -32,15 +32,12 @@ def traffic(bytes_: float) -> str:
 
 def size(bytes_: float) -> str:
     """In powers of 1024, rounded."""
-    units = ("B", "KiB", "MiB", "GiB", "TiB")
-    for unit in units[:-1]:
-        if bytes_ < 1024:
-            break
+    units = ["B", "KiB", "MiB", "GiB", "TiB"]
+    while bytes_ >= 1024 and len(units) > 1:
         bytes_ /= 1024
-    else:
-        unit = units[-1]
+        units.pop(0)
     text = f"{bytes_:.0f}" if bytes_ == int(bytes_) else _three_digits(bytes_)
-    return f"{text} {unit}"
+    return f"{text} {units[0]}"
 
 
 def per_cent(part: float) -> str:

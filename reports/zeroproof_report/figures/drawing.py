@@ -128,7 +128,7 @@ def format_log_axis(axis: Any, text_of: Callable[[float], str]) -> None:
 def size_ticks(axis: Any, sizes: Iterable[int]) -> None:
     """At sizes that were measured, as many as there is room for."""
     known = sorted(set(sizes))
-    step = (len(known) + 5) // 6
+    step = (len(known) + 6) // 7
     axis.set_ticks(known[::step])
     axis.set_ticks([], minor=True)
     format_axis(axis, size_tick)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any
 
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -36,7 +36,7 @@ class _Point:
     used_for_fit: bool
 
 
-def geometric_mean_error(ratios: list[float]) -> Optional[float]:
+def geometric_mean_error(ratios: list[float]) -> float | None:
     """Of predicted over measured: how far off they are, either way, as a part of 1."""
     if not ratios:
         return None
@@ -100,12 +100,17 @@ def _draw_panel(axis: Any, points: list[_Point], looks: Looks) -> None:
     # A legend of its own: the errors are of these points.
     handles = [
         Line2D(
-            [], [], linestyle="none", marker=_marker(fit), color="#333333",
-            markerfacecolor="none" if fit else "#333333", label=_error_in_words(points, fit),
+            [],
+            [],
+            linestyle="none",
+            marker=_marker(fit),
+            color="#333333",
+            markerfacecolor="none" if fit else "#333333",
+            label=_error_in_words(points, fit),
         )
         for fit in (True, False)
         if any(p.used_for_fit == fit for p in points)
-    ]  # fmt: skip
+    ]
     axis.legend(handles=handles, loc="upper left", fontsize=9)
     axis.set_xscale("log")
     axis.set_yscale("log")

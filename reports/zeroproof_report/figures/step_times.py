@@ -91,7 +91,7 @@ def _figure(number: int, conditions: Conditions, shown: list[Panel]) -> Figure:
                 markeredgecolor=BLACK,
                 markeredgewidth=1.4,
                 label="predicted by the cost model",
-            )  # fmt: skip
+            )
         )
     fastest = min(every, key=lambda s: s.timing.median)
     return finish(

@@ -84,9 +84,13 @@ def _volume_bars(axis: Any, stages: list[Stage]) -> None:
                 )
                 bottom += elements
             axis.annotate(
-                f"{bottom:.3g}", (x, bottom), (0, 2), textcoords="offset points", ha="center",
+                f"{bottom:.3g}",
+                (x, bottom),
+                (0, 2),
+                textcoords="offset points",
+                ha="center",
                 fontsize=9,
-            )  # fmt: skip
+            )
     twice = len({s.stage for s in stages}) < len(stages)
     axis.set_xticks(
         range(len(stages)),
