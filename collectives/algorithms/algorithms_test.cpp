@@ -73,7 +73,9 @@ TEST(Algorithms, DeliverWhatTheBackendDelivers) {
     for_each_algorithm([](const Algorithm& algorithm, const Cluster& cluster) {
         for (const std::size_t count : {1u, 7u, 70'001u})
             for (const bool in_place : {false, true}) {
-                if (in_place && (algorithm.op == Op::all_to_all || count > 7)) continue;
+                if (in_place && algorithm.op == Op::all_to_all) continue;
+                // Several pieces to a message: once, as it moves most.
+                if (count > 7 && (in_place || cluster.ranks > 4)) continue;
                 SCOPED_TRACE(fmt::format("{} elements, in place {}", count, in_place));
                 const Shape shape = shape_for(algorithm, cluster, count);
                 LinkElements all_sent{};

@@ -194,7 +194,9 @@ std::string legend_of(const BenchRecord& record) {
         add("Phi: elements of one rank in one step, in units of Phi, as counted; = says that every "
             "row of the record equals the formula, padding counted. intra, inter: bytes that all "
             "ranks send within and between nodes. waiting: for collectives, the rest of the step "
-            "is other. / st. 2: the step's time in units of stage 2's.");
+            "is other. / st. 2: the step's time in units of stage 2's. model: the time that the "
+            "cost "
+            "model gives the step's operations, one after the other.");
     return text;
 }
 
@@ -226,11 +228,12 @@ std::string to_bench_terminal(const BenchRecord& record) {
     std::string out;
     const std::string detail =
         record.backend_detail.empty() ? "" : fmt::format(" ({})", record.backend_detail);
-    const std::string where = printable(
-        fmt::format("{}{} on {} nodes with {} ranks each, topology {} ({}); {}, {} processors, {}",
-                    record.backend, detail, record.topology.nodes, record.topology.ranks_per_node,
-                    record.topology.name, record.topology_origin, record.host, record.processors,
-                    record.started));
+    const std::string where = printable(fmt::format(
+        "{}{} on {} of {}, topology {} ({}); {}, {}, {}", record.backend, detail,
+        counted(static_cast<std::size_t>(record.topology.nodes), "node"),
+        counted(static_cast<std::size_t>(record.topology.ranks_per_node), "rank"),
+        record.topology.name, record.topology_origin, record.host,
+        counted(static_cast<std::size_t>(record.processors), "processor"), record.started));
     for (const std::string& line : wrapped(where, 100)) out += line + "\n";
     if (!record.complete)
         for (const std::string& line : wrapped(

@@ -94,7 +94,7 @@ std::string table(const ComparedRecords& records) {
             (c.shift_seconds < 0 ? "-" : "+") + shown_seconds(std::abs(c.shift_seconds));
         out += row(name_of(c.change), fmt::format("{:.3f}", c.ratio()),
                    shown_seconds(c.old_median_seconds), shown_seconds(c.new_median_seconds), shift,
-                   fmt::format("{:.1g}", c.p()));
+                   fmt::format("{:.2g}", c.p()));
         std::string_view indent = "";
         const std::string blank(56, ' ');
         for (const std::string& line : wrapped(c.identity, kIdentityColumns)) {

@@ -31,7 +31,9 @@ int compare_command(const CompareOptions& options) {
                         options.older, options.newer, fmt::join(differences, ", ")));
     describe("OLD", options.older, older);
     describe("NEW", options.newer, newer);
-    for (const std::string& difference : differences) fmt::print("Note: {}.\n", difference);
+    for (const std::string& difference : differences)
+        for (const std::string& line : wrapped(fmt::format("Note: {}.", difference), 100))
+            fmt::print("{}\n", line);
     const ComparedRecords records = compare(older, newer, options.level);
     fmt::print("\n{}", to_terminal(records));
     return exit_code(records);

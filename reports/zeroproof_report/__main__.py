@@ -24,9 +24,10 @@ def main(arguments: list[str]) -> int:
     try:
         from zeroproof_report.report import write_report
     except ModuleNotFoundError as missing:
-        if missing.name is None or missing.name.split(".")[0] not in ("matplotlib", "jinja2"):
+        package = (missing.name or "").split(".")[0]
+        if package not in ("matplotlib", "jinja2"):
             raise
-        sys.stdout.write(f"there is no module {missing.name}")
+        sys.stdout.write(f"there is no module {package}")
         return _PACKAGE_MISSING
     figures = write_report(options.page, list(zip(options.name, options.record)))
     sys.stdout.write(f"{options.page}: {figures} figure{'' if figures == 1 else 's'}\n")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import io
+import textwrap
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Callable
@@ -84,6 +86,8 @@ def plain(text: str) -> str:
     shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
     if len(shown) > _LONGEST_LABEL:
         shown = shown[: _LONGEST_LABEL - 1] + "…"
+    if shown.startswith("_"):  # a legend would leave it out
+        shown = " " + shown
     return shown.replace("$", r"\$")
 
 
@@ -158,14 +162,18 @@ def size_tick(value: float) -> str:
 
 def finish(figure: Any, name: str, title: str, description: str, handles: list[Any]) -> Figure:
     """The legend stands below all panels, once."""
-    figure.suptitle(title, fontsize=12, x=0.02, ha="left")
+    lines = textwrap.wrap(title, 95 if figure.get_figwidth() > 8 else 58)
+    figure.suptitle("\n".join(lines), fontsize=12, x=0.02, ha="left")
     columns = min(len(handles), 5 if figure.get_figwidth() > 8 else 2)
     legend_rows = (len(handles) + columns - 1) // columns if handles else 0
     bottom = (0.26 * legend_rows + 0.08) / figure.get_figheight()
     if handles:
         figure.legend(handles=handles, loc="lower center", ncol=columns)
-    figure.tight_layout(rect=(0, bottom, 1, 0.99))
     image = io.BytesIO()
-    figure.savefig(image, format="png", dpi=130, metadata={"Software": None})
+    with warnings.catch_warnings():
+        # Foreign text may hold characters that the font has not; they become boxes.
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
+        figure.tight_layout(rect=(0, bottom, 1, 0.99))
+        figure.savefig(image, format="png", dpi=130, metadata={"Software": None})
     plt.close(figure)
     return Figure(name, title.replace(r"\$", "$"), description, image.getvalue())

@@ -24,6 +24,7 @@ from zeroproof_report.figures.drawing import (
 from zeroproof_report.record import Record
 
 _BAND = 0.10
+_STEPS = "steps"
 _BAND_COLOUR = "#dddddd"
 
 
@@ -51,7 +52,7 @@ def _points(record: Record) -> list[_Point]:
     ]
     steps = [
         _Point(
-            "steps", s.algorithm, s.timing.median, s.prediction.seconds, s.prediction.used_for_fit
+            _STEPS, s.algorithm, s.timing.median, s.prediction.seconds, s.prediction.used_for_fit
         )
         for s in record.stages
         if s.prediction
@@ -124,10 +125,11 @@ def _draw_panel(axis: Any, points: list[_Point], looks: Looks) -> None:
 
 def _figure(number: int, record: Record, points: list[_Point], looks: Looks) -> Figure:
     kinds = list(dict.fromkeys(p.what for p in points))
+    operations = [p for p in points if p.what != _STEPS]
     figure, axes = panels(len(kinds), height=4.2, share=False)
     for axis, kind in zip(axes, kinds):
         _draw_panel(axis, [p for p in points if p.what == kind], looks)
-        axis.set_title(kind)
+        axis.set_title(kind if kind != _STEPS else "steps, predicted from their collectives alone")
     handles: list[Any] = [
         Line2D([], [], color=looks[a].colour, linewidth=5, label=plain(a))
         for a in dict.fromkeys(p.algorithm for p in points)
@@ -139,8 +141,9 @@ def _figure(number: int, record: Record, points: list[_Point], looks: Looks) -> 
         f"predictions-{number}",
         f"Predicted and measured times, {plain(record.label)}, {record.ranks} ranks",
         "Times that the cost model predicts over the measured medians, a point for each size; "
-        "points on the diagonal are predicted exactly. Over all operations and steps: "
-        f"{_error_in_words(points, True)}; {_error_in_words(points, False)}, as geometric means.",
+        "points on the diagonal are predicted exactly. Of all operations, "
+        f"{_error_in_words(operations, True)}; {_error_in_words(operations, False)}, as geometric "
+        "means. A step is predicted as its collectives one after the other, without all else.",
         handles,
     )
 

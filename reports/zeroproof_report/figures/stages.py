@@ -52,7 +52,7 @@ def label_bars(axis: Any, stages: list[Stage], places: list[float]) -> None:
     axis.grid(axis="x", visible=False)
     axis.use_sticky_edges = False  # a bar of no height would take the margin away
     axis.margins(y=0.16)
-    axis.set_ylim(bottom=0)
+    axis.set_ylim(bottom=0, auto=True)  # where limits are shared, later panels may need more
     for number in dict.fromkeys(s.stage for s in stages):
         own = [place for place, s in zip(places, stages) if s.stage == number]
         axis.annotate(

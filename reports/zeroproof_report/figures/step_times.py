@@ -68,7 +68,8 @@ def _draw_bars(axis: Any, stages: list[Stage]) -> None:
 
 
 def _figure(number: int, conditions: Conditions, shown: list[Panel]) -> Figure:
-    figure, axes = panels(len(shown), height=4.2)
+    # Links of other speeds: each panel has its own scale.
+    figure, axes = panels(len(shown), height=4.2, share=False)
     for axis, (record, stages) in zip(axes, shown):
         _draw_bars(axis, stages)
         axis.set_title(plain(record.label))
@@ -90,7 +91,7 @@ def _figure(number: int, conditions: Conditions, shown: list[Panel]) -> Figure:
                 markerfacecolor="white",
                 markeredgecolor=BLACK,
                 markeredgewidth=1.4,
-                label="predicted by the cost model",
+                label="predicted for the collectives",
             )
         )
     fastest = min(every, key=lambda s: s.timing.median)

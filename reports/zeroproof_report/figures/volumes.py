@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from matplotlib.patches import Patch
@@ -142,13 +143,14 @@ def _link_figure(number: int, conditions: Conditions, shown: list[Panel]) -> Fig
         axis.set_title(plain(record.label))
         format_axis(axis.yaxis, traffic_tick)
     outer_label(axes, "bytes sent by all ranks in a step")
-    most = max((s for _, stages in shown for s in stages), key=lambda s: _between_nodes(s))
+    between = max(_between_nodes(s) for _, stages in shown for s in stages)
     return finish(
         figure,
         f"links-{number}",
         f"Bytes sent by link class, {conditions_in_words(conditions)}",
         "Bytes that all ranks together send in one step, within and between nodes, by stage and "
-        f"algorithm. The most between nodes is {units.traffic(_between_nodes(most))}.",
+        "algorithm."
+        + (f" The most between nodes is {units.traffic(between)}." if between > 0 else ""),
         [Patch(color=_LINK_COLOURS[link], label=_LINK_NAMES[link]) for link in LINK_CLASSES],
     )
 
@@ -157,11 +159,21 @@ def _between_nodes(stage: Stage) -> int:
     return (stage.sent_bytes or {}).get("inter_node", 0)
 
 
+def _whatever_is_computed(records: list[Record]) -> dict[Conditions, list[Panel]]:
+    """Steps that differ in the time of computing send the same: the first of them."""
+    found: dict[Conditions, list[Panel]] = {}
+    for conditions, shown in by_conditions(records).items():
+        known = found.setdefault(replace(conditions, compute_seconds=0), [])
+        drawn = [record for record, _ in known]
+        known.extend(panel for panel in shown if panel[0] not in drawn)
+    return found
+
+
 def draw(records: list[Record]) -> Drawn:
     """Two figures for each set of conditions, a panel for each record."""
     drawn = Drawn()
     silent: dict[str, None] = {}
-    for number, (conditions, shown) in enumerate(by_conditions(records).items(), 1):
+    for number, (conditions, shown) in enumerate(_whatever_is_computed(records).items(), 1):
         drawn.figures.append(_volume_figure(number, conditions, shown))
         telling = [(r, [s for s in stages if s.sent_bytes is not None]) for r, stages in shown]
         telling = [(record, stages) for record, stages in telling if stages]
