@@ -29,6 +29,10 @@ bool is_reduction(Op op) {
     return op == Op::reduce || op == Op::all_reduce || op == Op::reduce_scatter;
 }
 
+bool has_equal_parts(Op op) {
+    return op == Op::reduce_scatter || op == Op::all_gather || op == Op::all_to_all;
+}
+
 // One rank's memory for one operation.
 class Buffers {
   public:
@@ -36,11 +40,9 @@ class Buffers {
         : rank_(rank), ranks_(ranks), inputs_(plan.type, ranks) {
         const std::size_t width = memory::size_of(plan.type);
         const auto n = static_cast<std::size_t>(ranks);
-        const std::size_t elements = (plan.bytes + width - 1) / width;
-        part_ = (elements + n - 1) / n;
-        const bool equal_parts =
-            plan.op == Op::reduce_scatter || plan.op == Op::all_gather || plan.op == Op::all_to_all;
-        elements_ = equal_parts ? part_ * n : elements;
+        elements_ =
+            static_cast<std::size_t>(whole_bytes(plan.op, plan.type, plan.bytes, ranks)) / width;
+        part_ = elements_ / n;
         operation_.op = plan.op;
         operation_.type = plan.type;
         if (is_reduction(plan.op)) operation_.reduction = Reduction::sum;
@@ -170,6 +172,13 @@ OperationResult time_operation(Team& team, const OperationPlan& plan,
         result.sent = measured;
     }
     return result;
+}
+
+std::uint64_t whole_bytes(Op op, memory::DType type, std::uint64_t bytes, int ranks) {
+    const std::uint64_t width = memory::size_of(type);
+    const std::uint64_t step =
+        width * (has_equal_parts(op) ? static_cast<std::uint64_t>(ranks) : std::uint64_t{1});
+    return (bytes + step - 1) / step * step;
 }
 
 double bus_factor(Op op, int ranks) {

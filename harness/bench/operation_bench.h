@@ -10,7 +10,7 @@ struct OperationPlan {
     collectives::Op op = collectives::Op::all_reduce;
     std::string algorithm;  // native, or one of collectives::algorithms() for that operation
     memory::DType type = memory::DType::fp32;
-    std::uint64_t bytes = 0;  // asked for, of the logical tensor; rounded up to whole parts
+    std::uint64_t bytes = 0;  // asked for, of the logical tensor; whole_bytes() are measured
 };
 
 // Collective; the result is the same on every rank. Of each repeat every element of the output is
@@ -18,6 +18,10 @@ struct OperationPlan {
 // WrongResult on every rank if anything differs.
 OperationResult time_operation(Team& team, const OperationPlan& plan,
                                const collectives::Topology& topology, const Measuring& measuring);
+
+// Of the logical tensor that is measured where `bytes` are asked for: whole elements, and as many
+// for each rank where the operation's parts are equal.
+std::uint64_t whole_bytes(collectives::Op op, memory::DType type, std::uint64_t bytes, int ranks);
 
 // What a rank must at least send for each byte of the logical tensor, over N ranks, and how that is
 // written.

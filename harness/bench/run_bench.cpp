@@ -26,16 +26,30 @@ bool is_set(const std::string& name) {
     return name == "native" || collectives::find_algorithm_set(name) != nullptr;
 }
 
+// Each once, in the order in which they come first.
+template <typename T>
+std::vector<T> distinct(const std::vector<T>& values) {
+    std::vector<T> once;
+    for (const T& value : values)
+        if (std::ranges::count(once, value) == 0) once.push_back(value);
+    return once;
+}
+
 std::vector<OperationPlan> operation_plans(const BenchPlan& plan) {
     std::vector<OperationPlan> all;
-    for (const Op op : plan.ops) {
+    for (const Op op : distinct(plan.ops)) {
         std::vector<std::string> names;
         for (const std::string& wanted : plan.algorithms) {
             const std::string name = algorithm_for(op, wanted);
             if (name.empty() || std::ranges::count(names, name) > 0) continue;
             names.push_back(name);
-            for (const std::uint64_t bytes : plan.bytes)
-                all.push_back({op, name, plan.type, bytes});
+            std::uint64_t last = 0;
+            for (const std::uint64_t bytes : plan.bytes) {
+                const std::uint64_t whole =
+                    whole_bytes(op, plan.type, bytes, plan.topology.ranks());
+                if (whole != last) all.push_back({op, name, plan.type, whole});
+                last = whole;
+            }
         }
     }
     return all;
@@ -43,9 +57,9 @@ std::vector<OperationPlan> operation_plans(const BenchPlan& plan) {
 
 std::vector<StagePlan> stage_plans(const BenchPlan& plan) {
     std::vector<StagePlan> all;
-    for (const std::string& algorithm : plan.algorithms)
-        for (const double compute : plan.compute_seconds)
-            for (const int stage : plan.stages)
+    for (const std::string& algorithm : distinct(plan.algorithms))
+        for (const double compute : distinct(plan.compute_seconds))
+            for (const int stage : distinct(plan.stages))
                 all.push_back({stage, algorithm, plan.type, plan.parameters, plan.units,
                                plan.micro_steps, plan.bucket_elements, compute, plan.overlap});
     return all;
@@ -73,6 +87,10 @@ void check(const BenchPlan& plan, int ranks) {
         reject(fmt::format("a fit takes at least {} sizes, some of them held out; these are {}",
                            kLeastSizesForFit, plan.bytes.size()));
     if (plan.fit && plan.ops.empty()) reject("a fit takes operations: give --ops");
+    if (!plan.stages.empty() && plan.type != memory::DType::fp32 &&
+        plan.type != memory::DType::bf16 && plan.type != memory::DType::fp16)
+        reject(fmt::format("stages train weights of fp32, bf16 or fp16, not {}",
+                           memory::name_of(plan.type)));
     if (!plan.stages.empty() && plan.parameters < static_cast<std::uint64_t>(plan.units))
         reject(fmt::format("{} parameters do not make {} units", plan.parameters, plan.units));
 }

@@ -103,8 +103,7 @@ std::vector<LabStep> steps_of(const LabPlan& plan, const std::string& switch_spa
         // The congestion control that is everywhere, whatever the machine's own is. A packet lost
         // in a full queue is sent again soon, but not before a busy processor can have answered.
         steps.in(node.name_space, {"route", "replace", plan.subnet.text(), "dev", kPort, "src",
-                                   node.address, "congctl", getenv("ZC") ? getenv("ZC") : "cubic",
-                                   "rto_min", getenv("ZR") ? getenv("ZR") : "5ms"});
+                                   node.address, "congctl", "cubic", "rto_min", "40ms"});
     }
     steps.in(switch_space, {"link", "set", "dev", kBridge, "addrgenmode", "none", "up"});
     return steps.take();

@@ -13,6 +13,7 @@
 #include <sstream>
 #include <thread>
 
+#include "harness/bench/bench_json.h"
 #include "harness/lab/lab_files.h"
 #include "harness/lab/requirements.h"
 #include "harness/process/child.h"
@@ -144,7 +145,7 @@ TEST_F(Lab, GivesTheExitCodeOfTheCommandAndLeavesNothing) {
 
 // A busy machine makes a stream slower, never faster. So slow a link takes little of the processor.
 TEST_F(Lab, CarriesWhatItsLinksAreShapedTo) {
-    for (const double gbit_per_s : {0.1, 0.2}) {
+    for (const double gbit_per_s : {0.05, 0.2}) {
         ASSERT_EQ(run_lab({"lab-2x2-1g", "--bandwidth-gbit-per-s", fmt::format("{}", gbit_per_s)},
                           {LAB_STREAM}),
                   0)
@@ -152,7 +153,7 @@ TEST_F(Lab, CarriesWhatItsLinksAreShapedTo) {
         double received = 0;
         for (const std::string& line : sorted_output())
             if (line.starts_with("received ")) received = std::stod(line.substr(9));
-        EXPECT_GT(received, 0.8 * gbit_per_s);
+        EXPECT_GT(received, 0.5 * gbit_per_s);
         EXPECT_LT(received, 1.02 * gbit_per_s);
     }
 }
@@ -196,6 +197,26 @@ TEST_F(Lab, RefusesANameThatIsTaken) {
     EXPECT_EQ(run_lab({"lab-2x2-1g"}, {"true"}), 2);
     EXPECT_EQ(traces(), Strings{(fs::path(kNamespacesFolder) / taken).string()});
     EXPECT_EQ(run({"ip", "netns", "delete", taken}), 0);
+}
+
+TEST_F(Lab, CountsWhatStagesSendOverItsLinks) {
+    const std::string file = folder_.path() / "record.json";
+    ASSERT_EQ(run_lab({"lab-2x2-1g"}, {ZEROPROOF_PROGRAM, "bench", "--stages", "2,3", "--params",
+                                       "80K", "--units", "2", "--algorithms", "ring,hierarchical",
+                                       "--repeat", "1", "--warmup", "1", "--json", file}),
+              0)
+        << suites::read_text_file(output_file().string());
+    const BenchRecord record = read_bench_json(file);
+    EXPECT_EQ(record.backend, "mpi");
+    EXPECT_EQ(record.topology.nodes, 2);
+    ASSERT_EQ(record.stages.size(), 4u);
+    for (const StageResult& stage : record.stages)
+        EXPECT_EQ(stage.nominal_elements, (stage.stage == 3 ? 3u : 2u) * stage.parameters);
+    // Between nodes two levels send 1/2 of what passes, a flat ring 3/4; beside it the norm.
+    const auto between_nodes = [&](std::size_t i) {
+        return static_cast<double>((*record.stages[i].sent)[1]);
+    };
+    EXPECT_NEAR(between_nodes(2) / between_nodes(0), 2.0 / 3, 0.01);
 }
 
 }  // namespace
