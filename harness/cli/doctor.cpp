@@ -65,6 +65,10 @@ void mpi() {
              ? MpiWorld::library() + "; built in"
              : "not in this build: apt-get install libopenmpi-dev, then configure and build again");
     program("mpirun", "starting ranks", "openmpi-bin");
+
+    fmt::print("\nLabs, which are optional and take root\n");
+    program("ip", "namespaces and links", "iproute2");
+    program("tc", "their bandwidth", "iproute2");
 }
 
 }  // namespace
