@@ -2,16 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <limits>
+#include <utility>
 
 namespace zeroproof::collectives {
 
 namespace {
-
-bool reduces(Op op) {
-    return op == Op::reduce || op == Op::all_reduce || op == Op::reduce_scatter;
-}
 
 bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b, std::size_t b_bytes) {
     const std::less<> before;
@@ -38,6 +37,18 @@ std::string_view name_of(Op op) {
                                           "reduce_scatter", "all_gather", "all_to_all",
                                           "send",           "receive"};
     return names[static_cast<std::size_t>(op)];
+}
+
+std::optional<Op> op_from_name(std::string_view name) {
+    for (const Op op : kCollectiveOps)
+        if (name_of(op) == name) return op;
+    for (const Op op : {Op::send, Op::receive})
+        if (name_of(op) == name) return op;
+    return std::nullopt;
+}
+
+bool is_reduction(Op op) {
+    return op == Op::reduce || op == Op::all_reduce || op == Op::reduce_scatter;
 }
 
 std::string_view name_of(Reduction reduction) {
@@ -85,7 +96,7 @@ void check(const Operation& operation, int rank, int size) {
         case Op::receive: counts_fit = in == 0 && operation.peer != rank; break;
     }
     if (!counts_fit) reject("its counts do not fit each other");
-    if (reduces(operation.op) != (operation.reduction != Reduction::none))
+    if (is_reduction(operation.op) != (operation.reduction != Reduction::none))
         reject("a reduction is for reduce, all_reduce and reduce_scatter, and needed there");
     const bool reads_input = operation.op != Op::broadcast || rank == operation.peer;
     const std::size_t read_bytes = reads_input ? operation.in_bytes() : 0;
@@ -116,6 +127,31 @@ Request Communicator::all_gather(const std::byte* input, std::byte* output, std:
 
 Request Communicator::broadcast(std::byte* data, std::size_t count, DType type, int root) {
     return start({Op::broadcast, type, Reduction::none, data, data, count, count, root});
+}
+
+SplitGroup agree_on_split(Communicator& group, int color, int key) {
+    struct Choice {
+        std::int32_t color;
+        std::int32_t key;
+    };
+    const Choice mine{color, key};
+    std::vector<Choice> choices(static_cast<std::size_t>(group.size()));
+    group
+        .all_gather(reinterpret_cast<const std::byte*>(&mine),
+                    reinterpret_cast<std::byte*>(choices.data()), 2, DType::int32)
+        .wait();
+    if (color < 0) return {};
+    std::vector<std::pair<std::int32_t, int>> members;  // (key, rank)
+    for (int rank = 0; rank < group.size(); ++rank)
+        if (const Choice& choice = choices[static_cast<std::size_t>(rank)]; choice.color == color)
+            members.emplace_back(choice.key, rank);
+    std::ranges::sort(members);
+    SplitGroup split;
+    for (const auto& [unused_key, rank] : members) {
+        if (rank == group.rank()) split.rank = static_cast<int>(split.world_ranks.size());
+        split.world_ranks.push_back(group.world_ranks()[static_cast<std::size_t>(rank)]);
+    }
+    return split;
 }
 
 }  // namespace zeroproof::collectives

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -36,6 +37,10 @@ inline constexpr Op kCollectiveOps[] = {Op::broadcast,      Op::reduce,     Op::
 enum class Reduction { none, sum, mean, max, min };
 
 std::string_view name_of(Op op);
+// The operation of that name, if there is one.
+std::optional<Op> op_from_name(std::string_view name);
+// Whether it combines elements of several ranks.
+bool is_reduction(Op op);
 std::string_view name_of(Reduction reduction);
 
 // One rank's part of an operation over a group of N ranks. Elements counted as they lie in memory:
@@ -123,6 +128,14 @@ class Communicator {
     Request all_gather(const std::byte* input, std::byte* output, std::size_t count, DType type);
     Request broadcast(std::byte* data, std::size_t count, DType type, int root);
 };
+
+// A rank's new group, as all of them choose.
+struct SplitGroup {
+    std::vector<int> world_ranks;  // empty for a negative colour
+    int rank = 0;                  // in the new group
+};
+// For backends: what `split` makes of the choices that all ranks of `group` give here. Collective.
+SplitGroup agree_on_split(Communicator& group, int color, int key);
 
 // Throws BadOperation unless `operation` obeys the rules for this rank of a group of `size`.
 void check(const Operation& operation, int rank, int size);

@@ -56,31 +56,11 @@ class ThreadCommunicator : public Communicator {
     }
 
     std::unique_ptr<Communicator> split(int color, int key) override {
-        struct Choice {
-            std::int32_t color;
-            std::int32_t key;
-        };
-        const Choice mine{color, key};
-        std::vector<Choice> choices(static_cast<std::size_t>(size()));
-        all_gather(reinterpret_cast<const std::byte*>(&mine),
-                   reinterpret_cast<std::byte*>(choices.data()), 2, DType::int32)
-            .wait();
+        const SplitGroup split = agree_on_split(*this, color, key);
         const int number = splits_++;
         if (color < 0) return nullptr;
-        std::vector<std::pair<std::int32_t, int>> members;  // (key, rank)
-        for (int rank = 0; rank < size(); ++rank)
-            if (const Choice& choice = choices[static_cast<std::size_t>(rank)];
-                choice.color == color)
-                members.emplace_back(choice.key, rank);
-        std::sort(members.begin(), members.end());
-        std::vector<int> ranks;
-        int new_rank = 0;
-        for (const auto& [unused_key, rank] : members) {
-            if (rank == rank_) new_rank = static_cast<int>(ranks.size());
-            ranks.push_back(world_ranks()[static_cast<std::size_t>(rank)]);
-        }
         return std::make_unique<ThreadCommunicator>(
-            world_, world_->group({group_->id, number, color}, ranks), new_rank);
+            world_, world_->group({group_->id, number, color}, split.world_ranks), split.rank);
     }
 
   private:

@@ -43,33 +43,14 @@ Request MpiCommunicator::start(const Operation& operation) {
 std::unique_ptr<Communicator> MpiCommunicator::split(int color, int key) {
     // What the others choose tells who is in the group. It also waits for them with the time-out,
     // which MPI_Comm_split has not.
-    struct Choice {
-        std::int32_t color;
-        std::int32_t key;
-    };
-    const Choice mine{color, key};
-    std::vector<Choice> choices(static_cast<std::size_t>(size()));
-    all_gather(reinterpret_cast<const std::byte*>(&mine),
-               reinterpret_cast<std::byte*>(choices.data()), 2, DType::int32)
-        .wait();
+    SplitGroup split = agree_on_split(*this, color, key);
     MPI_Comm comm = MPI_COMM_NULL;
     group_->state->demand(
         MPI_Comm_split(group_->comm, color < 0 ? MPI_UNDEFINED : color, key, &comm),
         "MPI_Comm_split");
     if (color < 0) return nullptr;
-    std::vector<std::pair<std::int32_t, int>> members;  // (key, rank)
-    for (int other = 0; other < size(); ++other)
-        if (const Choice& choice = choices[static_cast<std::size_t>(other)]; choice.color == color)
-            members.emplace_back(choice.key, other);
-    std::ranges::sort(members);
-    std::vector<int> ranks;
-    int new_rank = 0;
-    for (const auto& [unused_key, other] : members) {
-        if (other == rank()) new_rank = static_cast<int>(ranks.size());
-        ranks.push_back(world_ranks()[static_cast<std::size_t>(other)]);
-    }
     return std::make_unique<MpiCommunicator>(std::make_shared<MpiGroup>(
-        group_->state, comm, new_rank, std::move(ranks), group_->timeout));
+        group_->state, comm, split.rank, std::move(split.world_ranks), group_->timeout));
 }
 
 }  // namespace zeroproof::collectives

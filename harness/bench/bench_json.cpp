@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "harness/topology/topology_file.h"
+#include "harness/writers/json_lines.h"
 #include "harness/writers/writer.h"
 #include "suites/conformance/json_reader.h"
 
@@ -125,51 +126,25 @@ Json list_of(const std::vector<Result>& results) {
     return list;
 }
 
-// Text that is not UTF-8 must not cost the whole record.
-std::string dump(const Json& json) {
-    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-// A line for each key, and for each result.
-std::string by_lines(const Json& root) {
-    std::string out = "{";
-    std::string_view before = "\n";
-    for (const auto& [key, value] : root.items()) {
-        out += fmt::format("{}{}: ", before, dump(Json(key)));
-        before = ",\n";
-        if (!value.is_array() || value.empty()) {
-            out += dump(value);
-            continue;
-        }
-        std::string_view before_entry = "[\n";
-        for (const Json& entry : value) {
-            out += fmt::format("{}{}", before_entry, dump(entry));
-            before_entry = ",\n";
-        }
-        out += "\n]";
-    }
-    return out + "\n}\n";
-}
-
 }  // namespace
 
 std::string to_bench_json(const BenchRecord& record) {
-    const std::string text = by_lines({{"format", kBenchFormat},
-                                       {"version", kBenchVersion},
-                                       {"zeroproof_version", record.zeroproof_version},
-                                       {"command", record.command},
-                                       {"started", record.started},
-                                       {"host", record.host},
-                                       {"processors", record.processors},
-                                       {"backend", record.backend},
-                                       {"backend_detail", record.backend_detail},
-                                       {"topology", json_of(record.topology)},
-                                       {"topology_origin", record.topology_origin},
-                                       {"complete", record.complete},
-                                       {"ended_by", record.ended_by},
-                                       {"operations", list_of(record.operations)},
-                                       {"stages", list_of(record.stages)},
-                                       {"fits", list_of(record.fits)}});
+    const std::string text = json_by_lines({{"format", kBenchFormat},
+                                            {"version", kBenchVersion},
+                                            {"zeroproof_version", record.zeroproof_version},
+                                            {"command", record.command},
+                                            {"started", record.started},
+                                            {"host", record.host},
+                                            {"processors", record.processors},
+                                            {"backend", record.backend},
+                                            {"backend_detail", record.backend_detail},
+                                            {"topology", json_of(record.topology)},
+                                            {"topology_origin", record.topology_origin},
+                                            {"complete", record.complete},
+                                            {"ended_by", record.ended_by},
+                                            {"operations", list_of(record.operations)},
+                                            {"stages", list_of(record.stages)},
+                                            {"fits", list_of(record.fits)}});
     try {
         parse_bench_json(text, "what was measured");
     } catch (const suites::BadInput& error) {

@@ -12,16 +12,11 @@ using collectives::LinkClass;
 using collectives::LinkLoad;
 using collectives::Op;
 
-Op op_named(const std::string& name) {
-    for (int op = 0;; ++op)
-        if (collectives::name_of(static_cast<Op>(op)) == name) return static_cast<Op>(op);
-}
-
 // Of the backend's own operation, whose algorithm is not known: one round and the whole tensor,
 // over the slowest links there are. What it fits is a latency and a bandwidth of the operation.
 LinkLoad load(const BenchPlan& plan, const std::string& op_name, const std::string& algorithm_name,
               std::uint64_t bytes) {
-    const Op op = op_named(op_name);
+    const Op op = collectives::op_from_name(op_name).value();
     if (algorithm_name == "native") {
         LinkLoad whole;
         const auto link = static_cast<std::size_t>(plan.topology.nodes > 1 ? LinkClass::inter_node
@@ -97,7 +92,8 @@ void predict_stage(const BenchPlan& plan, const BenchRecord& record, StageRun& r
     for (const auto& [operation, count] : run.operations) {
         const auto& [op, bytes] = operation;
         const std::string algorithm =
-            set == nullptr ? "native" : std::string(set->for_op(op_named(op)).name);
+            set == nullptr ? "native"
+                           : std::string(set->for_op(collectives::op_from_name(op).value()).name);
         const auto fit = std::ranges::find_if(record.fits, [&, &op_name = op](const auto& f) {
             return f.op == op_name && f.algorithm == algorithm;
         });

@@ -25,10 +25,6 @@ double seconds_since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-bool is_reduction(Op op) {
-    return op == Op::reduce || op == Op::all_reduce || op == Op::reduce_scatter;
-}
-
 bool has_equal_parts(Op op) {
     return op == Op::reduce_scatter || op == Op::all_gather || op == Op::all_to_all;
 }

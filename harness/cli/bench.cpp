@@ -37,11 +37,6 @@ std::string utc_now() {
     return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
 }
 
-std::string host_name() {
-    char name[256] = {};
-    return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
-}
-
 Op op_named(const std::string& name) {
     for (const Op op : collectives::kCollectiveOps)
         if (collectives::name_of(op) == name) return op;

@@ -28,13 +28,13 @@ std::vector<double> adapter_speeds(const std::filesystem::path& system) {
     return speeds;
 }
 
+}  // namespace
+
 std::string host_name() {
     std::array<char, 256> name{};
     if (gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') return "this machine";
     return name.data();
 }
-
-}  // namespace
 
 collectives::Topology discover(int nodes, int ranks_per_node, const std::filesystem::path& system) {
     collectives::Topology topology;

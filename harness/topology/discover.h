@@ -2,10 +2,14 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "collectives/topology.h"
 
 namespace zeroproof::harness {
+
+// "this machine" if it has none.
+std::string host_name();
 
 // Nodes like this machine, under its name. Where there are several, the bandwidth between them is
 // that of its network adapter, if it has a single one that tells, in `system` as Linux lays it out;

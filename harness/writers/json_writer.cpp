@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/version.h"
+#include "harness/writers/json_lines.h"
 #include "harness/writers/writer.h"
 
 namespace zeroproof::harness {
@@ -114,11 +115,6 @@ Json case_of(const CaseResult& result) {
     return out;
 }
 
-// Text that is not UTF-8 must not cost the whole record.
-std::string dump(const Json& json) {
-    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 }  // namespace
 
 std::string to_json(const Record& record) {
@@ -140,26 +136,7 @@ std::string to_json(const Record& record) {
     Json& cases = root["cases"] = Json::array();
     for (const CaseResult& result : record.cases) cases.push_back(case_of(result));
 
-    // A line for each entry of a list: small, and still to be read, searched and compared by lines.
-    std::string out = "{";
-    std::string_view before = "\n";
-    for (const auto& [key, value] : root.items()) {
-        out += before;
-        out += dump(Json(key)) + ": ";
-        before = ",\n";
-        if (!value.is_array() || value.empty()) {
-            out += dump(value);
-            continue;
-        }
-        std::string_view before_entry = "[\n";
-        for (const Json& entry : value) {
-            out += before_entry;
-            out += dump(entry);
-            before_entry = ",\n";
-        }
-        out += "\n]";
-    }
-    return out + "\n}\n";
+    return json_by_lines(root);
 }
 
 }  // namespace zeroproof::harness
