@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "collectives/operation_cases.h"
 #include "collectives/test_support.h"
 
 namespace zeroproof::collectives {
@@ -14,25 +15,6 @@ namespace {
 
 using memory::BFloat16;
 using memory::Half;
-
-struct Case {
-    Op op;
-    DType type;
-    Reduction reduction;
-    std::size_t count;
-    int root;
-    bool in_place;
-    bool aligned;
-};
-
-// All memory of one rank: input and output, with room around both that must stay as it is.
-struct Memory {
-    std::vector<std::byte> bytes;
-    std::size_t input = 0;  // offsets
-    std::size_t output = 0;
-    std::size_t in_elements = 0;
-    std::size_t out_elements = 0;
-};
 
 std::uint64_t scramble(std::uint64_t seed) {  // splitmix64
     seed += 0x9E3779B97F4A7C15u;
@@ -42,28 +24,9 @@ std::uint64_t scramble(std::uint64_t seed) {  // splitmix64
 }
 
 // Floats of magnitudes so mixed that the order of a sum shows; integers over their whole range.
-Memory make_memory(const Case& c, int ranks, int rank, std::uint64_t seed) {
-    const auto n = static_cast<std::size_t>(ranks);
-    const bool many_in = c.op == Op::reduce_scatter || c.op == Op::all_to_all;
-    const bool many_out = c.op == Op::all_gather || c.op == Op::all_to_all;
-    Memory memory;
-    memory.in_elements = many_in ? n * c.count : c.count;
-    memory.out_elements = many_out ? n * c.count : c.count;
-    if (c.op == Op::reduce && rank != c.root) memory.out_elements = 0;
-
+RankMemory make_memory(const OperationCase& c, int ranks, int rank, std::uint64_t seed) {
+    RankMemory memory = lay_out(c, ranks, rank);
     const std::size_t width = memory::size_of(c.type);
-    const std::size_t block = static_cast<std::size_t>(rank) * c.count * width;
-    const std::size_t odd = c.aligned ? 0 : 1;
-    memory.input = 32 + odd;
-    memory.output = ((memory.input + memory.in_elements * width) / 32 + 1) * 32 + odd;
-    if (c.in_place) {
-        memory.output = memory.input;
-        if (c.op == Op::reduce_scatter) memory.output += block;
-        if (c.op == Op::all_gather) memory.input += block;
-    }
-    const std::size_t end = std::max(memory.input + memory.in_elements * width,
-                                     memory.output + memory.out_elements * width);
-    memory.bytes.assign(end + 32, std::byte{0xA5});
     for (std::size_t i = 0; i < memory.in_elements; ++i) {
         const std::uint64_t random = scramble(seed + static_cast<std::uint64_t>(rank) * 7919 + i);
         std::byte* const input = memory.bytes.data() + memory.input;
@@ -124,7 +87,7 @@ T reduced(Reduction reduction, const std::vector<T>& parts) {
 // Element `index` of the output of `rank`, from the definition of the operation. `parts` is room
 // for one element of each rank.
 template <typename T>
-T expected_element(const Case& c, const std::vector<Memory>& before, std::size_t rank,
+T expected_element(const OperationCase& c, const std::vector<RankMemory>& before, std::size_t rank,
                    std::size_t index, std::vector<T>& parts) {
     const auto of = [&](std::size_t source, std::size_t i) {
         return element<T>(before[source].bytes.data() + before[source].input, i);
@@ -140,8 +103,9 @@ T expected_element(const Case& c, const std::vector<Memory>& before, std::size_t
     return reduced(c.reduction, parts);
 }
 
-std::vector<Memory> expected_memory(const Case& c, const std::vector<Memory>& before) {
-    std::vector<Memory> after = before;
+std::vector<RankMemory> expected_memory(const OperationCase& c,
+                                        const std::vector<RankMemory>& before) {
+    std::vector<RankMemory> after = before;
     memory::with_storage_type(c.type, [&](auto storage) {
         using T = decltype(storage);
         std::vector<T> parts(before.size());
@@ -155,29 +119,12 @@ std::vector<Memory> expected_memory(const Case& c, const std::vector<Memory>& be
     return after;
 }
 
-std::vector<Case> cases_for(DType type, std::size_t count, int ranks) {
-    std::vector<Case> cases;
-    for (const Op op : kCollectiveOps)
-        for (const Reduction reduction :
-             {Reduction::none, Reduction::sum, Reduction::mean, Reduction::max, Reduction::min})
-            for (const bool in_place : {false, true})
-                for (const bool aligned : {false, true}) {
-                    const bool reduces =
-                        op == Op::reduce || op == Op::all_reduce || op == Op::reduce_scatter;
-                    if (reduces == (reduction == Reduction::none)) continue;
-                    if (in_place && op == Op::all_to_all) continue;
-                    const int root = static_cast<int>(cases.size()) % ranks;
-                    cases.push_back({op, type, reduction, count, root, in_place, aligned});
-                }
-    return cases;
-}
-
 // Starts all of them before the first wait. Ranks wait in different orders.
-void check(int ranks, const std::vector<Case>& cases) {
-    std::vector<std::vector<Memory>> memory;
-    std::vector<std::vector<Memory>> expected;
-    for (const Case& c : cases) {
-        std::vector<Memory> before;
+void check(int ranks, const std::vector<OperationCase>& cases) {
+    std::vector<std::vector<RankMemory>> memory;
+    std::vector<std::vector<RankMemory>> expected;
+    for (const OperationCase& c : cases) {
+        std::vector<RankMemory> before;
         for (int rank = 0; rank < ranks; ++rank)
             before.push_back(make_memory(c, ranks, rank, cases.size() * 1000 + memory.size()));
         expected.push_back(expected_memory(c, before));
@@ -186,13 +133,8 @@ void check(int ranks, const std::vector<Case>& cases) {
     run_ranks(ranks, [&](Communicator& world) {
         std::vector<Request> requests;
         for (std::size_t i = 0; i < cases.size(); ++i) {
-            const Case& c = cases[i];
-            Memory& mine = memory[i][static_cast<std::size_t>(world.rank())];
-            const bool has_root = c.op == Op::broadcast || c.op == Op::reduce;
-            requests.push_back(
-                world.start({c.op, c.type, c.reduction, mine.bytes.data() + mine.input,
-                             mine.bytes.data() + mine.output, mine.in_elements, mine.out_elements,
-                             has_root ? c.root : -1}));
+            RankMemory& mine = memory[i][static_cast<std::size_t>(world.rank())];
+            requests.push_back(world.start(operation_of(cases[i], mine)));
         }
         if (world.rank() % 2 == 1) std::reverse(requests.begin(), requests.end());
         std::rotate(requests.begin(),
@@ -215,7 +157,7 @@ class ThreadWorldValues : public ::testing::TestWithParam<int> {};
 TEST_P(ThreadWorldValues, EveryOperationDoesWhatItsDefinitionSays) {
     for (const DType type : memory::kAllDTypes)
         for (const std::size_t count : {0, 1, 15, 97})
-            ASSERT_NO_FATAL_FAILURE(check(GetParam(), cases_for(type, count, GetParam())));
+            ASSERT_NO_FATAL_FAILURE(check(GetParam(), operation_cases(type, count, GetParam())));
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, ThreadWorldValues, ::testing::Values(1, 2, 3, 4, 5, 8, 12));
@@ -225,8 +167,8 @@ INSTANTIATE_TEST_SUITE_P(Ranks, ThreadWorldValues, ::testing::Values(1, 2, 3, 4,
 TEST(ThreadWorldValues, LargeOperationsToo) {
     for (std::size_t type = 0; type < std::size(memory::kAllDTypes); ++type) {
         const DType dtype = memory::kAllDTypes[type];
-        const auto all = cases_for(dtype, 300 * 1024 / memory::size_of(dtype) + 13, 3);
-        std::vector<Case> some;
+        const auto all = operation_cases(dtype, 300 * 1024 / memory::size_of(dtype) + 13, 3);
+        std::vector<OperationCase> some;
         for (std::size_t i = type % 3; i < all.size(); i += 3) some.push_back(all[i]);
         ASSERT_NO_FATAL_FAILURE(check(3, some));
     }

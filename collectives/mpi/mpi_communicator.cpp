@@ -1,7 +1,5 @@
 #include "collectives/mpi/mpi_communicator.h"
 
-#include <algorithm>
-#include <cstdint>
 #include <numeric>
 #include <utility>
 

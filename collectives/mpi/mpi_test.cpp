@@ -11,36 +11,18 @@
 #include <limits>
 #include <vector>
 
+#include "collectives/operation_cases.h"
 #include "collectives/reduce.h"
 
 namespace zeroproof::collectives {
 namespace {
 
-struct Case {
-    Op op;
-    DType type;
-    Reduction reduction;
-    std::size_t count;
-    int root;
-    bool in_place;
-    bool aligned;
-};
-
-std::string to_text(const Case& c) {
+std::string to_text(const OperationCase& c) {
     return std::string(name_of(c.op)) + " " + std::string(memory::name_of(c.type)) + " " +
            std::string(name_of(c.reduction)) + " of " + std::to_string(c.count) + ", root " +
            std::to_string(c.root) + (c.in_place ? ", in place" : "") +
            (c.aligned ? ", aligned" : "");
 }
-
-// All memory of one rank: input and output, with room around both that must stay as it is.
-struct Memory {
-    std::vector<std::byte> bytes;
-    std::size_t input = 0;  // offsets
-    std::size_t output = 0;
-    std::size_t in_elements = 0;
-    std::size_t out_elements = 0;
-};
 
 // Small whole numbers for floats, so that sums are exact in any order; integers over their range.
 void fill(DType type, std::byte* data, std::size_t elements, int rank) {
@@ -55,33 +37,14 @@ void fill(DType type, std::byte* data, std::size_t elements, int rank) {
     }
 }
 
-Memory make_memory(const Case& c, int ranks, int rank) {
-    const auto n = static_cast<std::size_t>(ranks);
-    const bool many_in = c.op == Op::reduce_scatter || c.op == Op::all_to_all;
-    const bool many_out = c.op == Op::all_gather || c.op == Op::all_to_all;
-    Memory memory;
-    memory.in_elements = many_in ? n * c.count : c.count;
-    memory.out_elements = many_out ? n * c.count : c.count;
-    if (c.op == Op::reduce && rank != c.root) memory.out_elements = 0;
-    const std::size_t width = memory::size_of(c.type);
-    const std::size_t block = static_cast<std::size_t>(rank) * c.count * width;
-    const std::size_t odd = c.aligned ? 0 : 1;
-    memory.input = 32 + odd;
-    memory.output = ((memory.input + memory.in_elements * width) / 32 + 1) * 32 + odd;
-    if (c.in_place) {
-        memory.output = memory.input;
-        if (c.op == Op::reduce_scatter) memory.output += block;
-        if (c.op == Op::all_gather) memory.input += block;
-    }
-    const std::size_t end = std::max(memory.input + memory.in_elements * width,
-                                     memory.output + memory.out_elements * width);
-    memory.bytes.assign(end + 32, std::byte{0xA5});
+RankMemory make_memory(const OperationCase& c, int ranks, int rank) {
+    RankMemory memory = lay_out(c, ranks, rank);
     fill(c.type, memory.bytes.data() + memory.input, memory.in_elements, rank);
     return memory;
 }
 
 // What all memory of `rank` holds afterwards.
-std::vector<std::byte> expected(const Case& c, const std::vector<Memory>& before,
+std::vector<std::byte> expected(const OperationCase& c, const std::vector<RankMemory>& before,
                                 std::size_t rank) {
     std::vector<std::byte> after = before[rank].bytes;
     const std::size_t block = c.count * memory::size_of(c.type);
@@ -104,29 +67,12 @@ std::vector<std::byte> expected(const Case& c, const std::vector<Memory>& before
     return after;
 }
 
-std::vector<Case> cases_for(DType type, std::size_t count, int ranks) {
-    std::vector<Case> cases;
-    for (const Op op : kCollectiveOps)
-        for (const Reduction reduction :
-             {Reduction::none, Reduction::sum, Reduction::mean, Reduction::max, Reduction::min})
-            for (const bool in_place : {false, true})
-                for (const bool aligned : {false, true}) {
-                    const bool reduces =
-                        op == Op::reduce || op == Op::all_reduce || op == Op::reduce_scatter;
-                    if (reduces == (reduction == Reduction::none)) continue;
-                    if (in_place && op == Op::all_to_all) continue;
-                    const int root = static_cast<int>(cases.size()) % ranks;
-                    cases.push_back({op, type, reduction, count, root, in_place, aligned});
-                }
-    return cases;
-}
-
 // Starts all of them before the first wait. Ranks wait in different orders.
-void check_values(Communicator& group, const std::vector<Case>& cases) {
-    std::vector<Memory> mine;
+void check_values(Communicator& group, const std::vector<OperationCase>& cases) {
+    std::vector<RankMemory> mine;
     std::vector<std::vector<std::byte>> wanted;
-    for (const Case& c : cases) {
-        std::vector<Memory> all;
+    for (const OperationCase& c : cases) {
+        std::vector<RankMemory> all;
         for (int rank = 0; rank < group.size(); ++rank)
             all.push_back(make_memory(c, group.size(), rank));
         const auto rank = static_cast<std::size_t>(group.rank());
@@ -134,14 +80,8 @@ void check_values(Communicator& group, const std::vector<Case>& cases) {
         mine.push_back(std::move(all[rank]));
     }
     std::vector<Request> requests;
-    for (std::size_t i = 0; i < cases.size(); ++i) {
-        const Case& c = cases[i];
-        const bool has_root = c.op == Op::broadcast || c.op == Op::reduce;
-        std::byte* const memory = mine[i].bytes.data();
-        requests.push_back(
-            group.start({c.op, c.type, c.reduction, memory + mine[i].input, memory + mine[i].output,
-                         mine[i].in_elements, mine[i].out_elements, has_root ? c.root : -1}));
-    }
+    for (std::size_t i = 0; i < cases.size(); ++i)
+        requests.push_back(group.start(operation_of(cases[i], mine[i])));
     if (group.rank() % 2 == 1) std::ranges::reverse(requests);
     for (Request& request : requests) request.wait();
     for (std::size_t i = 0; i < cases.size(); ++i)
@@ -162,7 +102,7 @@ TEST(Mpi, EveryOperationDoesWhatItsDefinitionSays) {
     Communicator& world = mpi_world().world();
     for (const DType type : memory::kAllDTypes)
         for (const std::size_t count : {0, 1, 15, 97, 5003})
-            check_values(world, cases_for(type, count, world.size()));
+            check_values(world, operation_cases(type, count, world.size()));
 }
 
 TEST(Mpi, WorldKnowsItsRanksAndItsLibrary) {
@@ -188,7 +128,7 @@ TEST(Mpi, SplitsByColourAndRanksByKey) {
         if (rank % 2 == color) members.push_back(rank);
     EXPECT_TRUE(std::ranges::equal(half->world_ranks(), members));
     EXPECT_EQ(members[static_cast<std::size_t>(half->rank())], world.rank());
-    check_values(*half, cases_for(DType::fp32, 7, half->size()));
+    check_values(*half, operation_cases(DType::fp32, 7, half->size()));
 
     const auto first = world.split(world.rank() == 0 ? 0 : -1, 0);
     EXPECT_EQ(first != nullptr, world.rank() == 0);
