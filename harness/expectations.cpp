@@ -3,16 +3,16 @@
 #include <fmt/format.h>
 
 #include "harness/selection.h"
-#include "suites/conformance/json_reader.h"
+#include "scenarios/json_reader.h"
 
 namespace zeroproof::harness {
 
 std::vector<Expectation> read_expectations(const std::string& file) {
-    const suites::Json document = suites::parse_json(suites::read_text_file(file), file);
-    const suites::JsonReader reader(document, file);
+    const scenarios::Json document = scenarios::parse_json(scenarios::read_text_file(file), file);
+    const scenarios::JsonReader reader(document, file);
     reader.allow({"expectations"});
     std::vector<Expectation> expectations;
-    for (const suites::JsonReader& row : reader.at("expectations").items()) {
+    for (const scenarios::JsonReader& row : reader.at("expectations").items()) {
         row.allow({"clause", "cases", "fails_because"});
         Expectation expectation{row.at("clause").text(), row.at("cases").text(),
                                 row.at("fails_because").text()};

@@ -15,7 +15,7 @@ struct Expectation {
 };
 
 // {"expectations": [{"clause": "...", "cases": "...", "fails_because": "..."}]}. Throws
-// suites::BadInput, also for a clause that does not exist and a reason that is empty.
+// scenarios::BadInput, also for a clause that does not exist and a reason that is empty.
 std::vector<Expectation> read_expectations(const std::string& file);
 
 // Strict: every case that a row matches must fail that clause. Marks those that do, and adds to the

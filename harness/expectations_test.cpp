@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "harness/temporary_folder.h"
-#include "suites/conformance/json_reader.h"
+#include "scenarios/json_reader.h"
 
 namespace zeroproof::harness {
 namespace {
@@ -26,7 +26,7 @@ TEST_F(Expectations, RefusesUnknownClausesEmptyReasonsAndUnknownKeys) {
          {R"({"expectations": [{"clause": "NO.SUCH", "cases": "*", "fails_because": "x"}]})",
           R"({"expectations": [{"clause": "TIED.SUM", "cases": "*", "fails_because": ""}]})",
           R"({"expectations": [{"clause": "TIED.SUM", "cases": "*"}]})", R"({"rows": []})", "{"})
-        EXPECT_THROW(read(text), suites::BadInput) << text;
+        EXPECT_THROW(read(text), scenarios::BadInput) << text;
 }
 
 TEST_F(Expectations, MarksWhatFailsAndReportsWhatDoesNot) {

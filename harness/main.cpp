@@ -21,8 +21,8 @@
 #include "harness/plugin/library.h"
 #include "harness/version.h"
 #include "harness/writers/writer.h"
+#include "scenarios/json_reader.h"
 #include "suites/conformance/clause_document.h"
-#include "suites/conformance/json_reader.h"
 
 namespace {
 
@@ -587,7 +587,7 @@ int main(int argc, char** argv) {
         return code;
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? 0 : kUsage;
-    } catch (const suites::BadInput& error) {
+    } catch (const scenarios::BadInput& error) {
         fmt::print(stderr, "zeroproof: {}\n", error.what());
         return kUsage;
     } catch (const harness::LabRefused& error) {

@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-#include "suites/conformance/json_reader.h"
+#include "scenarios/json_reader.h"
 
 namespace zeroproof::harness {
 
@@ -101,7 +101,7 @@ std::vector<const suites::Clause*> select_clauses(const std::vector<std::string>
         const std::string family = pattern.substr(0, pattern.find('.'));
         for (const suites::Clause& clause : suites::all_clauses())
             if (suites::family_of(clause) == family) alike.push_back(clause.name);
-        throw suites::BadInput(
+        throw scenarios::BadInput(
             fmt::format("no clause is named '{}'; {}", pattern,
                         alike.empty() ? "'zeroproof clauses' lists them all"
                                       : fmt::format("there are {}", fmt::join(alike, ", "))));

@@ -25,7 +25,7 @@ struct Selection {
 std::vector<const Case*> select_cases(const std::vector<Case>& cases, const Selection& selection,
                                       const suites::Declaration& declaration);
 
-// Clauses whose name matches one of the patterns. Throws suites::BadInput for a pattern that
+// Clauses whose name matches one of the patterns. Throws scenarios::BadInput for a pattern that
 // matches none, naming those that are alike.
 std::vector<const suites::Clause*> select_clauses(const std::vector<std::string>& patterns);
 

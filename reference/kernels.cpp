@@ -1,34 +1,12 @@
 #include "reference/kernels.h"
 
 #include <stdexcept>
-#include <type_traits>
+
+#include "reference/tensor/scalar.h"
 
 namespace zeroproof::reference {
 
 namespace {
-
-using memory::BFloat16;
-using memory::Half;
-
-float widen(float value) {
-    return value;
-}
-float widen(Half value) {
-    return to_float(value);
-}
-float widen(BFloat16 value) {
-    return to_float(value);
-}
-
-template <typename Storage>
-Storage narrow(float value) {
-    if constexpr (std::is_same_v<Storage, Half>)
-        return memory::to_half(value);
-    else if constexpr (std::is_same_v<Storage, BFloat16>)
-        return memory::to_bfloat16(value);
-    else
-        return value;
-}
 
 template <typename Use>
 void with_weight_type(DType type, Use&& use) {

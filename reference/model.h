@@ -17,6 +17,9 @@ struct Parameter {
     std::size_t elements = 0;
     int group = 0;  // of Options::groups; frozen parameters have none
     bool trainable = true;
+    // Of a parameter that is cut over a tensor-parallel group, as against one of which each rank of
+    // the group has a copy.
+    bool is_shard = false;
 };
 
 // A layer, or any part of a model whose weights are needed at one time. A parameter in several
@@ -39,6 +42,20 @@ struct Tensor {
     operator ConstTensor() const { return {type, data, elements}; }
 };
 
+// What a forward pass is for.
+enum class Pass {
+    train,      // backward follows
+    evaluate,   // nothing follows
+    recompute,  // again within backward, for activations that were not kept
+};
+
+// Units [begin, end), whose activations are not kept but for the input of the first: the
+// checkpoint.
+struct Segment {
+    std::size_t begin;
+    std::size_t end;
+};
+
 class Model {
   public:
     virtual ~Model() = default;
@@ -50,8 +67,14 @@ class Model {
     virtual void initial_weights(std::size_t parameter, std::size_t begin,
                                  std::span<float> values) const = 0;
 
+    // Activation checkpointing (Chen et al., Training Deep Nets with Sublinear Memory Cost): what
+    // is recomputed in backward, by place. Before the first unit of a segment is, its input is
+    // restored.
+    virtual std::span<const Segment> recomputed() const { return {}; }
+    virtual void restore(std::size_t segment) { static_cast<void>(segment); }
+
     // `weights` holds one tensor for each parameter of the unit.
-    virtual void forward(std::size_t unit, std::span<const ConstTensor> weights) = 0;
+    virtual void forward(std::size_t unit, std::span<const ConstTensor> weights, Pass pass) = 0;
     // Adds the gradient of this use of each trainable parameter, times `loss_scale`, to
     // `gradients`, which starts at zero. Frozen parameters have an empty tensor there.
     virtual void backward(std::size_t unit, std::span<const ConstTensor> weights,

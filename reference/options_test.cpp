@@ -18,7 +18,7 @@ class Described : public Model {
     const std::vector<Parameter>& parameters() const override { return described; }
     const std::vector<Unit>& units() const override { return used; }
     void initial_weights(std::size_t, std::size_t, std::span<float>) const override {}
-    void forward(std::size_t, std::span<const ConstTensor>) override {}
+    void forward(std::size_t, std::span<const ConstTensor>, Pass) override {}
     void backward(std::size_t, std::span<const ConstTensor>, std::span<const Tensor>,
                   float) override {}
 };

@@ -43,11 +43,15 @@ Trainer::Trainer(Model& model, const Options& options, Channels channels, memory
       stage_(make_stage({model, options_, channels, space})) {}
 
 void Trainer::forward() {
+    forward(Pass::train);
+}
+
+void Trainer::forward(Pass pass) {
     const std::size_t units = model_.units().size();
     for (std::size_t unit = 0; unit < units; ++unit) {
         stage_->gather(unit);
         if (options_.prefetch && unit + 1 < units) stage_->prefetch(unit + 1);
-        model_.forward(unit, stage_->weights(unit));
+        model_.forward(unit, stage_->weights(unit), pass);
         stage_->release(unit);
     }
 }
@@ -57,9 +61,18 @@ void Trainer::backward() {
         throw std::logic_error("backward after the last micro-step of a window: step comes first");
     if (micro_step_ == 0) stage_->zero_gradients();
     stage_->begin_backward(micro_step_ + 1 == options_.micro_steps);
+    const std::span<const Segment> segments = model_.recomputed();
+    std::size_t left = segments.size();
+    const auto ends_segment = [&](std::size_t unit) {
+        return left > 0 && segments[left - 1].end == unit + 1;
+    };
     for (std::size_t unit = model_.units().size(); unit-- > 0;) {
-        stage_->gather(unit);
-        if (options_.prefetch && unit > 0) stage_->prefetch(unit - 1);
+        if (ends_segment(unit))
+            recompute(--left);
+        else
+            stage_->gather(unit);
+        if (options_.prefetch && unit > 0)
+            stage_->prefetch(ends_segment(unit - 1) ? segments[left - 1].begin : unit - 1);
         const UnitGradients gradients(model_, unit, weight_type(options_.precision), space_);
         model_.backward(unit, stage_->weights(unit), gradients.tensors(), stage_->loss_scale());
         stage_->release(unit);
@@ -67,6 +80,19 @@ void Trainer::backward() {
     }
     stage_->end_backward();
     ++micro_step_;
+}
+
+// The last unit's weights are kept for its backward pass, which comes next: of each other unit they
+// are gathered once more.
+void Trainer::recompute(std::size_t segment) {
+    const Segment units = model_.recomputed()[segment];
+    model_.restore(segment);
+    for (std::size_t unit = units.begin; unit < units.end; ++unit) {
+        stage_->gather(unit);
+        if (options_.prefetch && unit + 1 < units.end) stage_->prefetch(unit + 1);
+        model_.forward(unit, stage_->weights(unit), Pass::recompute);
+        if (unit + 1 < units.end) stage_->release(unit);
+    }
 }
 
 StepOutcome Trainer::step() {
@@ -113,7 +139,7 @@ void Trainer::zero_grad() {
 }
 
 void Trainer::evaluate() {
-    forward();
+    forward(Pass::evaluate);
 }
 
 void Trainer::save(const std::filesystem::path& folder) {

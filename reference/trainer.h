@@ -43,6 +43,10 @@ class Trainer {
     Stage& stage() { return *stage_; }
 
   private:
+    void forward(Pass pass);
+    // Computes the activations of a segment again, and leaves the weights of its last unit
+    // gathered.
+    void recompute(std::size_t segment);
     // Throws std::logic_error unless all micro-steps of the window are done.
     void require_whole_window(const char* what) const;
     void require_no_window(const char* what) const;

@@ -8,14 +8,14 @@
 #include "harness/topology/topology_file.h"
 #include "harness/writers/json_lines.h"
 #include "harness/writers/writer.h"
-#include "suites/conformance/json_reader.h"
+#include "scenarios/json_reader.h"
 
 namespace zeroproof::harness {
 
 namespace {
 
 using collectives::LinkClass;
-using suites::Json;
+using scenarios::Json;
 
 template <typename Value>
 Json or_null(const std::optional<Value>& value) {
@@ -147,7 +147,7 @@ std::string to_bench_json(const BenchRecord& record) {
                                             {"fits", list_of(record.fits)}});
     try {
         parse_bench_json(text, "what was measured");
-    } catch (const suites::BadInput& error) {
+    } catch (const scenarios::BadInput& error) {
         throw std::logic_error(fmt::format("no bench record: {}", error.what()));
     }
     return text;

@@ -18,7 +18,7 @@ std::string to_bench_json(const BenchRecord& record);
 // Whole or not at all; throws Unwritable.
 void write_bench_json(const std::filesystem::path& file, const BenchRecord& record);
 
-// `text` may be anybody's: throws suites::BadInput that names `file` and the place in it. What
+// `text` may be anybody's: throws scenarios::BadInput that names `file` and the place in it. What
 // follows from the times is not read.
 BenchRecord parse_bench_json(std::string_view text, const std::string& file);
 BenchRecord read_bench_json(const std::string& file);

@@ -12,14 +12,14 @@
 #include "harness/topology/topology_file.h"
 #include "memory/dtype.h"
 #include "memory/ledger.h"
-#include "suites/conformance/json_reader.h"
+#include "scenarios/json_reader.h"
 
 namespace zeroproof::harness {
 
 namespace {
 
 using collectives::LinkClass;
-using suites::JsonReader;
+using scenarios::JsonReader;
 
 // Every reader of JSON holds integers up to here exactly.
 constexpr std::int64_t kMost = std::int64_t{1} << 53;
@@ -34,7 +34,7 @@ std::string read_name(const JsonReader& json) {
 
 template <typename Enum>
 std::string read_name_of(const JsonReader& json, std::size_t values) {
-    return std::string(name_of(suites::read_named<Enum>(json, values)));
+    return std::string(name_of(scenarios::read_named<Enum>(json, values)));
 }
 std::string read_op(const JsonReader& json) {
     return read_name_of<collectives::Op>(json, 8);
@@ -221,7 +221,7 @@ std::vector<Result> read_results(const JsonReader& json, const Read& read) {
 }  // namespace
 
 BenchRecord parse_bench_json(std::string_view text, const std::string& file) {
-    const suites::Json document = suites::parse_json(text, file);
+    const scenarios::Json document = scenarios::parse_json(text, file);
     const JsonReader json(document, file);
     check_format(json);
     json.allow({"format", "version", "zeroproof_version", "command", "started", "host",
@@ -252,7 +252,7 @@ BenchRecord parse_bench_json(std::string_view text, const std::string& file) {
 }
 
 BenchRecord read_bench_json(const std::string& file) {
-    return parse_bench_json(suites::read_text_file(file), file);
+    return parse_bench_json(scenarios::read_text_file(file), file);
 }
 
 }  // namespace zeroproof::harness

@@ -12,8 +12,8 @@
 namespace zeroproof::harness {
 namespace {
 
-using suites::BadInput;
-using suites::Json;
+using scenarios::BadInput;
+using scenarios::Json;
 
 // What reading says against a document, or "" if nothing.
 std::string refusal_of(const std::string& text) {

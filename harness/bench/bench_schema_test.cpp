@@ -14,11 +14,11 @@
 namespace zeroproof::harness {
 namespace {
 
-using suites::Json;
+using scenarios::Json;
 
 Json document(const std::string& name) {
     const std::string file = std::string(ZEROPROOF_SOURCE_DIR) + "/docs/" + name;
-    return suites::parse_json(suites::read_text_file(file), file);
+    return scenarios::parse_json(scenarios::read_text_file(file), file);
 }
 
 bool is_of_type(const Json& value, const std::string& type) {
@@ -110,7 +110,7 @@ class Schema {
 bool is_read(const Json& json) {
     try {
         parse_bench_json(json.dump(), "r.json");
-    } catch (const suites::BadInput&) {
+    } catch (const scenarios::BadInput&) {
         return false;
     }
     return true;

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "harness/bench/bench_json.h"
-#include "suites/conformance/json_reader.h"
+#include "scenarios/json_reader.h"
 
 namespace zeroproof::harness {
 
@@ -13,9 +13,9 @@ namespace zeroproof::harness {
 inline std::string sample_file(const std::string& shape) {
     return std::string(ZEROPROOF_SOURCE_DIR) + "/reports/tests/data/sample-" + shape + ".json";
 }
-inline suites::Json sample_json(const std::string& shape) {
+inline scenarios::Json sample_json(const std::string& shape) {
     const std::string file = sample_file(shape);
-    return suites::parse_json(suites::read_text_file(file), file);
+    return scenarios::parse_json(scenarios::read_text_file(file), file);
 }
 inline BenchRecord sample_record(const std::string& shape) {
     return read_bench_json(sample_file(shape));

@@ -52,7 +52,7 @@ class SilentModel : public reference::Model {
     void initial_weights(std::size_t, std::size_t, std::span<float> values) const override {
         std::ranges::fill(values, 0.0f);
     }
-    void forward(std::size_t, std::span<const reference::ConstTensor>) override {
+    void forward(std::size_t, std::span<const reference::ConstTensor>, reference::Pass) override {
         compute(1.0 / 3);
     }
     void backward(std::size_t, std::span<const reference::ConstTensor>,

@@ -19,7 +19,7 @@
 #include "harness/topology/topology_file.h"
 #include "harness/version.h"
 #include "harness/writers/writer.h"
-#include "suites/conformance/json_reader.h"
+#include "scenarios/json_reader.h"
 
 namespace zeroproof::harness {
 
@@ -40,9 +40,9 @@ std::string utc_now() {
 Op op_named(const std::string& name) {
     for (const Op op : collectives::kCollectiveOps)
         if (collectives::name_of(op) == name) return op;
-    throw suites::BadInput("--ops: unknown \"" + name +
-                           "\"; known is: broadcast, reduce, all_reduce, reduce_scatter, "
-                           "all_gather, all_to_all");
+    throw scenarios::BadInput("--ops: unknown \"" + name +
+                              "\"; known is: broadcast, reduce, all_reduce, reduce_scatter, "
+                              "all_gather, all_to_all");
 }
 
 BenchPlan plan_of(const BenchCommand& options, const Topology& topology) {
@@ -65,7 +65,7 @@ BenchPlan plan_of(const BenchCommand& options, const Topology& topology) {
             plan.algorithms.push_back("hierarchical");
     }
     if (options.begin_bytes > options.end_bytes)
-        throw suites::BadInput(
+        throw scenarios::BadInput(
             fmt::format("--begin {} is above --end {}", options.begin_bytes, options.end_bytes));
     for (std::uint64_t bytes = options.begin_bytes; bytes <= options.end_bytes;
          bytes *= options.factor) {
@@ -169,7 +169,7 @@ void check_plan(const BenchPlan& plan, int ranks) {
     try {
         check(plan, ranks);
     } catch (const std::invalid_argument& bad) {
-        throw suites::BadInput(bad.what());
+        throw scenarios::BadInput(bad.what());
     }
 }
 
@@ -207,7 +207,7 @@ Topology discover_over(collectives::MpiWorld& mpi, Team& team) {
     const auto on_node = team.gather(static_cast<std::uint64_t>(mpi.ranks_on_this_node()));
     for (const std::uint64_t ranks : on_node)
         if (ranks != on_node.front())
-            throw suites::BadInput(fmt::format(
+            throw scenarios::BadInput(fmt::format(
                 "nodes of {} and of {} ranks: give the same number to each, as with --map-by "
                 "ppr:{}:node",
                 on_node.front(), ranks, on_node.front()));
@@ -224,10 +224,10 @@ int run_mpi_rank(const BenchCommand& options, collectives::MpiWorld& mpi, Team& 
         origin = "discovered";
     }
     if (options.ranks > 0 && options.ranks != team.ranks())
-        throw suites::BadInput(
+        throw scenarios::BadInput(
             fmt::format("--ranks {}, but mpirun has started {}", options.ranks, team.ranks()));
     if (const int other = team.first_to_differ(text_of(options, *topology)); other >= 0)
-        throw suites::BadInput(
+        throw scenarios::BadInput(
             fmt::format("rank {} was started with other options than rank 0", other));
     const BenchPlan plan = plan_of(options, *topology);
     check_plan(plan, team.ranks());
@@ -245,7 +245,7 @@ int run_mpi_rank(const BenchCommand& options, collectives::MpiWorld& mpi, Team& 
 
 int run_mpi(const BenchCommand& options) {
     if (!collectives::MpiWorld::is_built_in())
-        throw suites::BadInput(
+        throw scenarios::BadInput(
             "this build has no MPI: install libopenmpi-dev, and configure and build again");
     collectives::MpiWorld mpi(std::chrono::seconds(options.timeout_seconds));
     // The nodes of a lab are one machine.
@@ -261,7 +261,7 @@ int run_mpi(const BenchCommand& options) {
     };
     try {
         return run_mpi_rank(options, mpi, team, report);
-    } catch (const suites::BadInput& bad) {  // the same on every rank
+    } catch (const scenarios::BadInput& bad) {  // the same on every rank
         say(bad.what());
         return kUsage;
     } catch (const std::exception& failure) {  // the others may wait for this rank

@@ -40,7 +40,7 @@ struct BenchCommand {
 };
 
 // Returns the exit code: 0, 1 something measured is not what it must be, 4 a rank died or waited in
-// vain. Throws suites::BadInput and Unwritable for what the user got wrong.
+// vain. Throws scenarios::BadInput and Unwritable for what the user got wrong.
 int bench_command(const BenchCommand& options);
 
 }  // namespace zeroproof::harness

@@ -7,7 +7,7 @@
 #include "harness/bench/bench_json.h"
 #include "harness/program_run.h"
 #include "harness/temporary_folder.h"
-#include "suites/conformance/json_reader.h"
+#include "scenarios/json_reader.h"
 
 namespace zeroproof::harness {
 namespace {

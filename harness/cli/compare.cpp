@@ -6,7 +6,7 @@
 #include "harness/bench/bench_json.h"
 #include "harness/bench/compare.h"
 #include "harness/writers/text.h"
-#include "suites/conformance/json_reader.h"
+#include "scenarios/json_reader.h"
 
 namespace zeroproof::harness {
 
@@ -25,7 +25,7 @@ int compare_command(const CompareOptions& options) {
     const BenchRecord newer = read_bench_json(options.newer);
     const std::vector<std::string> differences = differences_of_machine(older, newer);
     if (!differences.empty() && !options.any_machine)
-        throw suites::BadInput(
+        throw scenarios::BadInput(
             fmt::format("{} and {} were not measured in the same place: {}; --any-machine compares "
                         "them all the same",
                         options.older, options.newer, fmt::join(differences, ", ")));

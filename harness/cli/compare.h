@@ -13,7 +13,7 @@ struct CompareOptions {
 };
 
 // Returns the exit code: 0 nothing is slower, 1 something is, 3 nothing could be told apart. Throws
-// suites::BadInput for what cannot be read or must not be compared.
+// scenarios::BadInput for what cannot be read or must not be compared.
 int compare_command(const CompareOptions& options);
 
 }  // namespace zeroproof::harness

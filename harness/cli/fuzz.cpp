@@ -15,7 +15,7 @@
 #include "harness/programs/fuzzer.h"
 #include "harness/writers/text.h"
 #include "harness/writers/writer.h"
-#include "suites/conformance/json_reader.h"
+#include "scenarios/json_reader.h"
 
 namespace zeroproof::harness {
 
@@ -67,8 +67,9 @@ ProgramSpace space_of(const FuzzCommand& options, const suites::Declaration& dec
         if (options.stages.empty() || std::ranges::count(options.stages, stage) > 0)
             space.stages.push_back(stage);
     if (space.stages.empty())
-        throw suites::BadInput(fmt::format("{} declares the stages {}: none is left by --stage",
-                                           declaration.name, fmt::join(declaration.stages, ", ")));
+        throw scenarios::BadInput(fmt::format("{} declares the stages {}: none is left by --stage",
+                                              declaration.name,
+                                              fmt::join(declaration.stages, ", ")));
     if (space.ranks.empty())
         for (int n = 1; n <= std::min(kMostRanks, declaration.most_ranks); ++n)
             space.ranks.push_back(n);

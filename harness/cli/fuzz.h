@@ -27,7 +27,7 @@ struct FuzzCommand {
     std::string command;            // as typed, for the record
 };
 
-// Returns the exit code. Throws suites::BadInput and Unwritable for what the user got wrong.
+// Returns the exit code. Throws scenarios::BadInput and Unwritable for what the user got wrong.
 int fuzz_command(const FuzzCommand& options);
 
 }  // namespace zeroproof::harness

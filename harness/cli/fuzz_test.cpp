@@ -7,7 +7,7 @@
 
 #include "harness/program_run.h"
 #include "harness/temporary_folder.h"
-#include "suites/conformance/json_reader.h"
+#include "scenarios/json_reader.h"
 
 namespace zeroproof::harness {
 namespace {
@@ -25,7 +25,7 @@ TEST(Fuzz, FindsNothingInTheReferenceAndWritesARecord) {
     EXPECT_NE(ran.output.find("0 failed, 0 groups"), std::string::npos) << ran.output;
     EXPECT_EQ(ran.output.find('\r'), std::string::npos) << "progress in a pipe";
     EXPECT_TRUE(std::filesystem::is_empty(folder.path() / "found"));
-    const suites::Json record = suites::parse_json(suites::read_text_file(file), file);
+    const scenarios::Json record = scenarios::parse_json(scenarios::read_text_file(file), file);
     EXPECT_EQ(record["schema"], "zeroproof.fuzz/1");
     EXPECT_EQ(record["seed"], 3);
     EXPECT_GT(record["programs"], 0);

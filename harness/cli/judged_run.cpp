@@ -15,8 +15,8 @@
 #include "harness/subjects/plugin_subject.h"
 #include "harness/writers/text.h"
 #include "harness/writers/writer.h"
+#include "scenarios/json_reader.h"
 #include "suites/conformance/family.h"
-#include "suites/conformance/json_reader.h"
 
 namespace zeroproof::harness {
 
@@ -26,7 +26,7 @@ std::vector<Case> cases_of(const VerifyOptions& options) {
     std::vector<Case> cases;
     if (options.case_files.empty()) cases = suites::all_cases();
     for (const std::string& file : options.case_files)
-        for (Case& c : suites::read_family(suites::read_text_file(file), file))
+        for (Case& c : suites::read_family(scenarios::read_text_file(file), file))
             cases.push_back(std::move(c));
     if (options.seed)
         for (Case& c : cases) {
@@ -83,7 +83,7 @@ Chosen choose_cases(const VerifyOptions& options, const suites::Declaration& dec
 
 void demand_cases(const Chosen& chosen) {
     if (chosen.cases.empty())
-        throw suites::BadInput(
+        throw scenarios::BadInput(
             "no case is left by --stage, --ranks, --filter and what the subject declares; "
             "'zeroproof verify --list' shows those of the reference");
 }
@@ -103,7 +103,7 @@ int list_cases(const Chosen& chosen) {
 int judge_and_report(const VerifyOptions& options, suites::Subject& subject, const Chosen& chosen,
                      ProgressLine& line, const std::function<void(int code)>& end_stuck) {
     if (options.stop_at_first_failure && !options.expect_file.empty())
-        throw suites::BadInput(
+        throw scenarios::BadInput(
             "--stop-at-first-failure and --expect exclude each other: expected "
             "failures need the whole run");
     std::vector<Expectation> expectations;

@@ -36,7 +36,7 @@ struct Chosen {
 };
 
 Chosen choose_cases(const VerifyOptions& options, const suites::Declaration& declaration);
-// Throws suites::BadInput if no case is left.
+// Throws scenarios::BadInput if no case is left.
 void demand_cases(const Chosen& chosen);
 // Prints the ids of the cases. Returns the exit code.
 int list_cases(const Chosen& chosen);

@@ -17,7 +17,7 @@ struct LabCommand {
     bool dry_run = false;
 };
 
-// Each returns the exit code. lab_run throws suites::BadInput and LabRefused.
+// Each returns the exit code. lab_run throws scenarios::BadInput and LabRefused.
 int lab_run(const LabCommand& options);
 int lab_list();
 // Of all labs whose owner is gone, or of `name` alone. Throws LabRefused if there is no such one.

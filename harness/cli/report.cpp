@@ -14,7 +14,7 @@
 #include "harness/temporary_folder.h"
 #include "harness/writers/text.h"
 #include "harness/writers/writer.h"
-#include "suites/conformance/json_reader.h"
+#include "scenarios/json_reader.h"
 
 namespace zeroproof::harness {
 
@@ -90,12 +90,12 @@ int report_command(const ReportOptions& options) {
     try {
         end = run_python(arguments, folder.path(), said);
     } catch (const std::system_error& error) {
-        throw suites::BadInput(
+        throw scenarios::BadInput(
             fmt::format("cannot run {}: {}; {}", python, error.code().message(), kRemedy));
     }
-    const std::string output = suites::read_text_file(said);
+    const std::string output = scenarios::read_text_file(said);
     if (end.exited_with(kPackageMissing))
-        throw suites::BadInput(fmt::format("{}: {}; {}", python, printable(output), kRemedy));
+        throw scenarios::BadInput(fmt::format("{}: {}; {}", python, printable(output), kRemedy));
     if (!end.exited_with(0))
         throw std::runtime_error(
             fmt::format("{} has made no report:\n{}", python, printable_lines(output)));

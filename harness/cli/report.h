@@ -13,7 +13,7 @@ struct ReportOptions {
 };
 
 // Writes one page, and its figures as files into a folder beside it. Returns the exit code. Throws
-// suites::BadInput for a record or an interpreter that does not do, and Unwritable.
+// scenarios::BadInput for a record or an interpreter that does not do, and Unwritable.
 int report_command(const ReportOptions& options);
 
 }  // namespace zeroproof::harness

@@ -10,7 +10,7 @@
 #include "harness/subjects/reference_subject.h"
 #include "harness/temporary_folder.h"
 #include "harness/version.h"
-#include "suites/conformance/json_reader.h"
+#include "scenarios/json_reader.h"
 
 namespace zeroproof::harness {
 
@@ -50,7 +50,7 @@ int serve(const std::string& subject, const std::filesystem::path& cases,
     const auto reference = make_reference_subject();
     const suites::Declaration& declaration = reference->declaration();
     if (subject != declaration.name)
-        throw suites::BadInput(
+        throw scenarios::BadInput(
             fmt::format("unknown subject '{}'; known is: {}", subject, declaration.name));
     const CaseDocument document = read_cases(cases);
     for (int rank = 0; rank < document.ranks; ++rank)

@@ -7,7 +7,8 @@
 namespace zeroproof::harness {
 
 // Runs every case in `cases` and writes evidence into `results`, as docs/protocol.md describes; all
-// ranks are threads of this process. Returns the exit code. Throws suites::BadInput and Unwritable.
+// ranks are threads of this process. Returns the exit code. Throws scenarios::BadInput and
+// Unwritable.
 int serve(const std::string& subject, const std::filesystem::path& cases,
           const std::filesystem::path& results);
 

@@ -19,7 +19,7 @@ struct PluginCommands {
 int describe_plugin(const std::filesystem::path& plugin, const std::filesystem::path& output);
 
 // Runs every case in `cases` and writes evidence into `results`, as docs/protocol.md describes.
-// Returns the exit code. Throws UnfitPlugin, suites::BadInput and Unwritable.
+// Returns the exit code. Throws UnfitPlugin, scenarios::BadInput and Unwritable.
 int serve_plugin(const std::filesystem::path& plugin, const std::filesystem::path& cases,
                  const std::filesystem::path& results);
 

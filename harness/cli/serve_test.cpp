@@ -11,8 +11,8 @@
 #include "harness/subjects/reference_subject.h"
 #include "harness/temporary_folder.h"
 #include "harness/version.h"
+#include "scenarios/json_reader.h"
 #include "suites/conformance/family.h"
-#include "suites/conformance/json_reader.h"
 
 namespace zeroproof::harness {
 namespace {
@@ -108,8 +108,8 @@ TEST(Serve, EvidenceThroughFilesIsThatOfTheProcess) {
 }
 
 TEST(Serve, KnowsTheReferenceAlone) {
-    EXPECT_THROW(serve("another", "nowhere", "nowhere"), suites::BadInput);
-    EXPECT_THROW(serve("reference", "nowhere", "nowhere"), suites::BadInput);
+    EXPECT_THROW(serve("another", "nowhere", "nowhere"), scenarios::BadInput);
+    EXPECT_THROW(serve("reference", "nowhere", "nowhere"), scenarios::BadInput);
 }
 
 }  // namespace

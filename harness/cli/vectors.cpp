@@ -20,20 +20,20 @@
 #include "harness/vectors/vectors.h"
 #include "harness/writers/text.h"
 #include "harness/writers/writer.h"
+#include "scenarios/json_reader.h"
 #include "suites/conformance/declaration_reader.h"
 #include "suites/conformance/family.h"
-#include "suites/conformance/json_reader.h"
 
 namespace zeroproof::harness {
 
 namespace {
 
 namespace fs = std::filesystem;
-using suites::BadInput;
+using scenarios::BadInput;
 
 std::vector<std::string> read_ids(const std::string& file, const std::vector<Case>& cases) {
     std::vector<std::string> ids;
-    std::istringstream lines(suites::read_text_file(file));
+    std::istringstream lines(scenarios::read_text_file(file));
     std::size_t number = 0;
     for (std::string line; std::getline(lines, line);) {
         ++number;
@@ -118,7 +118,7 @@ int check_vectors_command(const VectorsCheckOptions& options) {
     recorded.declaration =
         options.declaration_file.empty()
             ? declares_nothing(options.results, vectors)
-            : suites::read_declaration(suites::read_text_file(options.declaration_file),
+            : suites::read_declaration(scenarios::read_text_file(options.declaration_file),
                                        options.declaration_file);
     recorded.results = options.results;
     recorded.cases = vectors.cases;

@@ -31,7 +31,8 @@ struct VectorsCheckOptions {
     std::string command;  // as typed, for the record
 };
 
-// Both return the exit code, and throw suites::BadInput and Unwritable for what the user got wrong.
+// Both return the exit code, and throw scenarios::BadInput and Unwritable for what the user got
+// wrong.
 int export_vectors_command(const VectorsExportOptions& options);
 int check_vectors_command(const VectorsCheckOptions& options);
 

@@ -8,8 +8,8 @@
 #include "harness/subjects/process_subject.h"
 #include "harness/subjects/python_subject.h"
 #include "harness/subjects/reference_subject.h"
+#include "scenarios/json_reader.h"
 #include "suites/conformance/declaration_reader.h"
-#include "suites/conformance/json_reader.h"
 
 namespace zeroproof::harness {
 
@@ -21,7 +21,7 @@ std::unique_ptr<suites::Subject> make_command_subject(const VerifyOptions& optio
     process.declaration = suites::declares_nothing("the command");
     if (!options.declaration_file.empty())
         process.declaration = suites::read_declaration(
-            suites::read_text_file(options.declaration_file), options.declaration_file);
+            scenarios::read_text_file(options.declaration_file), options.declaration_file);
     process.any_version = options.any_version;
     process.progress = progress;
     const std::string command = options.run_command;
@@ -38,12 +38,12 @@ std::unique_ptr<suites::Subject> make_subject(const VerifyOptions& options,
                                               const Progress& progress) {
     if (!options.run_command.empty()) return make_command_subject(options, progress);
     if (!options.declaration_file.empty())
-        throw suites::BadInput("--declaration is for --run: other subjects have theirs");
+        throw scenarios::BadInput("--declaration is for --run: other subjects have theirs");
     Carrier carrier{.ranks_per_node = options.ranks_per_node};
     if (!options.algorithms.empty()) {
         carrier.algorithms = collectives::find_algorithm_set(options.algorithms);
         if (options.subject != "reference" || options.backend != "threads")
-            throw suites::BadInput("--algorithms is for the reference on threads");
+            throw scenarios::BadInput("--algorithms is for the reference on threads");
     }
     if (options.subject == "reference") return make_reference_subject(carrier);
     if (names_plugin(options.subject)) return make_plugin_subject(options.subject, progress);

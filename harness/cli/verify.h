@@ -42,12 +42,12 @@ struct VerifyOptions {
     std::string command;  // as typed, for the record
 };
 
-// What the options name. `progress` is told what takes long. Throws suites::BadInput.
+// What the options name. `progress` is told what takes long. Throws scenarios::BadInput.
 using Progress = std::function<void(const std::string& what)>;
 std::unique_ptr<suites::Subject> make_subject(const VerifyOptions& options,
                                               const Progress& progress);
 
-// Returns the exit code. Throws suites::BadInput and Unwritable for what the user got wrong.
+// Returns the exit code. Throws scenarios::BadInput and Unwritable for what the user got wrong.
 int verify(const VerifyOptions& options);
 
 }  // namespace zeroproof::harness

@@ -13,15 +13,15 @@
 #include "harness/version.h"
 #include "harness/writers/text.h"
 #include "harness/writers/writer.h"
+#include "scenarios/json_reader.h"
 #include "suites/conformance/case_writer.h"
-#include "suites/conformance/json_reader.h"
 
 namespace zeroproof::harness {
 
 namespace {
 
 // What the ranks of a job must have in common, by the name of the option.
-suites::Json agreed_options(const VerifyOptions& options) {
+scenarios::Json agreed_options(const VerifyOptions& options) {
     const auto joined = [](const auto& values) {
         return fmt::format("{}", fmt::join(values, ","));
     };
@@ -53,11 +53,12 @@ struct ChosenForJob {
 
 ChosenForJob choose_for_job(const VerifyOptions& options, int ranks) {
     if (options.subject != "reference" || !options.run_command.empty())
-        throw suites::BadInput("--backend is for the reference: other subjects bring their own");
+        throw scenarios::BadInput("--backend is for the reference: other subjects bring their own");
     if (!options.declaration_file.empty())
-        throw suites::BadInput("--declaration is for --run: other subjects have theirs");
+        throw scenarios::BadInput("--declaration is for --run: other subjects have theirs");
     if (options.jobs > 1)
-        throw suites::BadInput("--jobs is for --backend threads: over MPI one case runs at a time");
+        throw scenarios::BadInput(
+            "--jobs is for --backend threads: over MPI one case runs at a time");
     ChosenForJob result;
     result.chosen = choose_cases(options, mpi_reference_declaration(ranks));
     std::erase_if(result.chosen.cases, [&](const Case* c) { return ranks_needed(*c) > ranks; });
@@ -80,7 +81,7 @@ std::string remark_on_left_out(const VerifyOptions& options, const ChosenForJob&
         chosen.most_ranks, options.command);
 }
 
-// Throws suites::BadInput on rank 0, and says on the others whether to go on.
+// Throws scenarios::BadInput on rank 0, and says on the others whether to go on.
 bool agree(MpiJob& job, const VerifyOptions& options, const ChosenForJob& chosen,
            const std::string& error) {
     Sha256 checksum;
@@ -88,14 +89,14 @@ bool agree(MpiJob& job, const VerifyOptions& options, const ChosenForJob& chosen
         const std::string text = suites::case_to_json(*c).dump();
         checksum.add(std::as_bytes(std::span(text)));
     }
-    const suites::Json mine{
+    const scenarios::Json mine{
         {"options", agreed_options(options)}, {"cases", checksum.hex()}, {"error", error}};
     const std::vector<std::string> texts = job.gather(mine.dump(), job.ranks());
     std::string why = error;
     for (std::size_t rank = 1; rank < texts.size() && why.empty(); ++rank) {
-        const suites::Json theirs = suites::Json::parse(texts[rank]);
+        const scenarios::Json theirs = scenarios::Json::parse(texts[rank]);
         for (const auto& [option, value] : mine["options"].items())
-            if (const suites::Json& other = theirs["options"][option];
+            if (const scenarios::Json& other = theirs["options"][option];
                 other != value && why.empty())
                 why = fmt::format(
                     "rank {} was started with {} {}, and rank 0 with {}: start all ranks of a job "
@@ -108,7 +109,7 @@ bool agree(MpiJob& job, const VerifyOptions& options, const ChosenForJob& chosen
                 "rank {} reads other cases than rank 0: give all ranks the same files", rank);
     }
     const std::string verdict = job.broadcast(why);
-    if (job.rank() == 0 && !verdict.empty()) throw suites::BadInput(verdict);
+    if (job.rank() == 0 && !verdict.empty()) throw scenarios::BadInput(verdict);
     return verdict.empty();
 }
 
@@ -116,7 +117,7 @@ bool agree(MpiJob& job, const VerifyOptions& options, const ChosenForJob& chosen
 int judge_job(MpiJob& job, const VerifyOptions& options, const ChosenForJob& chosen) {
     const std::string remark =
         chosen.left_out == 0 ? std::string() : remark_on_left_out(options, chosen, job.ranks());
-    if (chosen.chosen.cases.empty() && chosen.left_out > 0) throw suites::BadInput(remark);
+    if (chosen.chosen.cases.empty() && chosen.left_out > 0) throw scenarios::BadInput(remark);
     demand_cases(chosen.chosen);
     if (options.list) return list_cases(chosen.chosen);
     MpiReference subject(job, chosen.chosen.cases);
@@ -145,7 +146,7 @@ int verify_over_mpi(const VerifyOptions& options) {
         std::string bad_input;
         try {
             chosen = choose_for_job(options, job.ranks());
-        } catch (const suites::BadInput& bad) {
+        } catch (const scenarios::BadInput& bad) {
             bad_input = bad.what();
         }
         if (job.rank() > 0) {
@@ -160,7 +161,7 @@ int verify_over_mpi(const VerifyOptions& options) {
         } catch (const collectives::MpiFailure& failure) {
             fmt::print(stderr, "zeroproof: {}\n", failure.what());
             job.mpi().abort(4);
-        } catch (const suites::BadInput&) {
+        } catch (const scenarios::BadInput&) {
             error = std::current_exception();
         } catch (const Unwritable&) {
             error = std::current_exception();

@@ -14,12 +14,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::vector<suites::Case> cases;
     try {
         cases = suites::read_family({reinterpret_cast<const char*>(data), size}, "family");
-    } catch (const suites::BadInput&) {
+    } catch (const scenarios::BadInput&) {
         return 0;  // told by a message
     }
     if (cases.size() > kMostCases) return 0;
     for (const suites::Case& c : cases) {
-        const suites::Json written = suites::case_to_json(c);
+        const scenarios::Json written = suites::case_to_json(c);
         const auto again = suites::read_family(written.dump(), "again");
         if (again.size() != 1 || suites::case_to_json(again.front()) != written) std::abort();
     }

@@ -3,8 +3,8 @@
 
 #include "harness/fuzz/bytes_in_file.h"
 #include "harness/protocol/evidence_document.h"
+#include "scenarios/json_reader.h"
 #include "suites/conformance/family.h"
-#include "suites/conformance/json_reader.h"
 
 using namespace zeroproof;
 
@@ -40,7 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                     harness::UntrustedFile::demand(file.folder(), "bytes", 1 << 20));
             },
             part, 0);
-    } catch (const suites::BadInput&) {
+    } catch (const scenarios::BadInput&) {
         return 0;  // told by a message
     }
     harness::write_evidence(again.path(), part, 0, result);

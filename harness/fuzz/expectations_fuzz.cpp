@@ -1,7 +1,7 @@
 // Any list of expected failures: it is read or refused.
 #include "harness/expectations.h"
 #include "harness/fuzz/bytes_in_file.h"
-#include "suites/conformance/json_reader.h"
+#include "scenarios/json_reader.h"
 
 using namespace zeroproof;
 
@@ -10,7 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     file.put({data, size});
     try {
         (void)harness::read_expectations(file.path().string());
-    } catch (const suites::BadInput&) {
+    } catch (const scenarios::BadInput&) {
         // Told by a message.
     }
     return 0;

@@ -1,7 +1,7 @@
 // Any file: it is refused, or every tensor of it can be read.
 #include "harness/fuzz/bytes_in_file.h"
 #include "harness/protocol/safetensors.h"
-#include "suites/conformance/json_reader.h"
+#include "scenarios/json_reader.h"
 
 using namespace zeroproof;
 
@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             bytes += place.end - place.begin;
         }
         if (bytes > size) std::abort();
-    } catch (const suites::BadInput&) {
+    } catch (const scenarios::BadInput&) {
         // Told by a message.
     }
     return 0;

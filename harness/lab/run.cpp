@@ -23,7 +23,7 @@
 #include "harness/lab/state.h"
 #include "harness/lab/take_down.h"
 #include "harness/process/child.h"
-#include "suites/conformance/json_reader.h"
+#include "scenarios/json_reader.h"
 
 namespace zeroproof::harness {
 
@@ -102,7 +102,7 @@ void set_up(const LabPlan& plan, LabState& state, const TakenSignals& signals) {
         const fs::path output = state.files().output();
         if (!run_child(step.command, "/", output, kStepLimit).exited_with(0))
             throw std::runtime_error(fmt::format("`{}` failed: {}{}", fmt::join(step.command, " "),
-                                                 suites::read_text_file(output.string()),
+                                                 scenarios::read_text_file(output.string()),
                                                  step.needs));
         if (step.makes.empty()) continue;
         const auto inode = inode_of_namespace(step.makes);

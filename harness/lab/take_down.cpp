@@ -8,7 +8,7 @@
 
 #include "harness/lab/processes.h"
 #include "harness/process/child.h"
-#include "suites/conformance/json_reader.h"
+#include "scenarios/json_reader.h"
 
 namespace zeroproof::harness {
 
@@ -54,7 +54,7 @@ std::string delete_namespace(const std::string& name, const LabState& state) {
         const fs::path output = state.files().output();
         if (run_child({"ip", "netns", "delete", name}, "/", output, kDeleting).exited_with(0))
             return {};
-        return suites::read_text_file(output.string());
+        return scenarios::read_text_file(output.string());
     } catch (const std::exception& error) {
         return error.what();
     }

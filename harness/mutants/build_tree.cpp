@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "harness/mutants/command_line.h"
-#include "suites/conformance/json_reader.h"
+#include "scenarios/json_reader.h"
 
 namespace zeroproof::harness {
 
@@ -74,11 +74,12 @@ BuildTree::BuildTree(fs::path source_tree, fs::path build_tree)
 void BuildTree::read_compile_commands() {
     const std::string file = (build_tree_ / kCompileCommands).string();
     try {
-        const suites::Json document = suites::parse_json(suites::read_text_file(file), file);
-        for (const suites::JsonReader& entry : suites::JsonReader(document, file).items())
+        const scenarios::Json document =
+            scenarios::parse_json(scenarios::read_text_file(file), file);
+        for (const scenarios::JsonReader& entry : scenarios::JsonReader(document, file).items())
             compilations_[entry.at("file").text()] = {split_command(entry.at("command").text()),
                                                       entry.at("directory").text()};
-    } catch (const suites::BadInput& error) {
+    } catch (const scenarios::BadInput& error) {
         refuse(error.what(), source_tree_, build_tree_);
     } catch (const BadCommand& error) {
         refuse(fmt::format("{}: {}", file, error.what()), source_tree_, build_tree_);

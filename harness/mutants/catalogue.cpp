@@ -6,16 +6,16 @@
 #include <array>
 #include <set>
 
+#include "scenarios/json_reader.h"
 #include "suites/conformance/clause.h"
-#include "suites/conformance/json_reader.h"
 
 namespace zeroproof::harness {
 
 namespace {
 
 namespace fs = std::filesystem;
-using suites::BadInput;
-using suites::JsonReader;
+using scenarios::BadInput;
+using scenarios::JsonReader;
 
 constexpr std::array kMutableLayers{"memory", "collectives", "reference"};
 
@@ -46,7 +46,7 @@ std::string source_text(const JsonReader& file, const fs::path& source_tree) {
     if (!fs::is_regular_file(source_tree / path))
         file.fail(fmt::format("\"{}\" is no file of the source tree {}", path.string(),
                               source_tree.string()));
-    return suites::read_text_file((source_tree / path).string());
+    return scenarios::read_text_file((source_tree / path).string());
 }
 
 Mutant read_mutant(const JsonReader& object, const std::string& catalogue,
@@ -82,7 +82,7 @@ void require_distinct_names(const std::vector<Mutant>& mutants) {
 
 std::vector<Mutant> read_catalogue(std::string_view text, const std::string& catalogue,
                                    const fs::path& source_tree) {
-    const suites::Json document = suites::parse_json(text, catalogue);
+    const scenarios::Json document = scenarios::parse_json(text, catalogue);
     const JsonReader reader(document, catalogue);
     reader.allow({"mutants"});
     std::vector<Mutant> mutants;
@@ -97,7 +97,7 @@ std::vector<Mutant> read_catalogues(const std::vector<fs::path>& files,
     std::vector<Mutant> all;
     for (const fs::path& file : files)
         for (Mutant& mutant :
-             read_catalogue(suites::read_text_file(file.string()), file.string(), source_tree))
+             read_catalogue(scenarios::read_text_file(file.string()), file.string(), source_tree))
             all.push_back(std::move(mutant));
     require_distinct_names(all);
     return all;
@@ -114,7 +114,7 @@ std::vector<fs::path> committed_catalogues(const fs::path& source_tree) {
 }
 
 std::string mutated_source(const Mutant& mutant, const fs::path& source_tree) {
-    std::string text = suites::read_text_file((source_tree / mutant.file).string());
+    std::string text = scenarios::read_text_file((source_tree / mutant.file).string());
     const std::size_t at = text.find(mutant.find);
     if (at == std::string::npos)
         throw BadInput(fmt::format("{}: \"{}\" no longer stands in {}", mutant.catalogue,

@@ -20,14 +20,14 @@ struct Mutant {
 };
 
 // An object with the key "mutants", an array of objects that have each of the keys name, class,
-// file, find, replace, killed_by and why, and no other. Throws suites::BadInput, naming the
+// file, find, replace, killed_by and why, and no other. Throws scenarios::BadInput, naming the
 // catalogue and the place in it, also for a clause that does not exist, for a file that is no
 // source of memory/, collectives/ or reference/ (whoever judges is not changed), and for a `find`
 // that does not stand in it exactly once.
 std::vector<Mutant> read_catalogue(std::string_view text, const std::string& catalogue,
                                    const std::filesystem::path& source_tree);
 
-// Of several files. Throws suites::BadInput, also if two mutants have the same name.
+// Of several files. Throws scenarios::BadInput, also if two mutants have the same name.
 std::vector<Mutant> read_catalogues(const std::vector<std::filesystem::path>& files,
                                     const std::filesystem::path& source_tree);
 

@@ -7,14 +7,14 @@
 #include <fstream>
 
 #include "harness/temporary_folder.h"
+#include "scenarios/json_reader.h"
 #include "suites/conformance/clause.h"
-#include "suites/conformance/json_reader.h"
 
 namespace zeroproof::harness {
 namespace {
 
-using suites::BadInput;
-using suites::Json;
+using scenarios::BadInput;
+using scenarios::Json;
 
 void expect_has(const std::string& text, const std::string& part) {
     EXPECT_NE(text.find(part), std::string::npos) << text << "\nhas no\n" << part;

@@ -8,7 +8,7 @@
 
 #include "harness/selection.h"
 #include "harness/writers/writer.h"
-#include "suites/conformance/json_reader.h"
+#include "scenarios/json_reader.h"
 
 namespace zeroproof::harness {
 
@@ -34,7 +34,7 @@ std::vector<Mutant> chosen(const MutantOptions& options, const fs::path& source_
     std::vector<Mutant> mutants = read_catalogues(files, source_tree);
     std::erase_if(mutants, [&](const Mutant& m) { return !matches(m, options.filter); });
     if (mutants.empty())
-        throw suites::BadInput(
+        throw scenarios::BadInput(
             fmt::format("no mutant in {} catalogues matches '{}'", files.size(), options.filter));
     if (options.sample == 0 || options.sample >= mutants.size()) return mutants;
     std::vector<Mutant> sample;
@@ -92,7 +92,7 @@ int run(const MutantOptions& options) {
 int mutants_command(const MutantOptions& options) {
     try {
         return run(options);
-    } catch (const suites::BadInput& error) {
+    } catch (const scenarios::BadInput& error) {
         return say(kUsage, error.what());
     } catch (const Unwritable& error) {
         return say(kUsage, error.what());

@@ -5,8 +5,8 @@
 #include <map>
 
 #include "harness/mutants/command.h"
+#include "scenarios/json_reader.h"
 #include "suites/conformance/clause.h"
-#include "suites/conformance/json_reader.h"
 
 namespace zeroproof::harness {
 
@@ -83,7 +83,7 @@ std::string to_terminal(const std::vector<MutantResult>& results, double seconds
 }
 
 std::string to_json(const std::vector<MutantResult>& results, double seconds) {
-    suites::Json mutants = suites::Json::array();
+    scenarios::Json mutants = scenarios::Json::array();
     for (const MutantResult& result : results)
         mutants.push_back({{"name", result.mutant.name},
                            {"class", result.mutant.fault_class},
@@ -96,15 +96,15 @@ std::string to_json(const std::vector<MutantResult>& results, double seconds) {
                            {"note", result.note},
                            {"build_seconds", result.build_seconds},
                            {"run_seconds", result.run_seconds}});
-    suites::Json outcomes = suites::Json::object();
+    scenarios::Json outcomes = scenarios::Json::object();
     for (const MutantOutcome outcome : kOutcomes)
         outcomes[std::string(name_of(outcome))] = count(results, outcome);
-    const suites::Json document{{"mutants", mutants},
-                                {"outcomes", outcomes},
-                                {"score", score(results)},
-                                {"clauses_without_a_mutant", untested_clauses(results)},
-                                {"seconds", seconds}};
-    return document.dump(1, ' ', false, suites::Json::error_handler_t::replace) + '\n';
+    const scenarios::Json document{{"mutants", mutants},
+                                   {"outcomes", outcomes},
+                                   {"score", score(results)},
+                                   {"clauses_without_a_mutant", untested_clauses(results)},
+                                   {"seconds", seconds}};
+    return document.dump(1, ' ', false, scenarios::Json::error_handler_t::replace) + '\n';
 }
 
 }  // namespace zeroproof::harness

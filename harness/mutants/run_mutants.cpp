@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "harness/temporary_folder.h"
-#include "suites/conformance/json_reader.h"
+#include "scenarios/json_reader.h"
 
 namespace zeroproof::harness {
 
@@ -211,12 +211,12 @@ class MutantRunner {
 };
 
 // Of every object with a verdict "fail", the clause that it is about.
-void collect_failed(const suites::Json& json, std::set<std::string>& failed) {
+void collect_failed(const scenarios::Json& json, std::set<std::string>& failed) {
     if (json.is_object() && json.contains("verdict") && json.contains("clause") &&
         json["verdict"] == "fail" && json["clause"].is_string())
         failed.insert(json["clause"].get<std::string>());
     if (json.is_structured())
-        for (const suites::Json& part : json) collect_failed(part, failed);
+        for (const scenarios::Json& part : json) collect_failed(part, failed);
 }
 
 }  // namespace
@@ -230,8 +230,8 @@ std::string_view name_of(MutantOutcome outcome) {
 std::vector<std::string> failed_clauses(std::string_view record) {
     std::set<std::string> failed;
     try {
-        collect_failed(suites::parse_json(record, "record"), failed);
-    } catch (const suites::BadInput&) {
+        collect_failed(scenarios::parse_json(record, "record"), failed);
+    } catch (const scenarios::BadInput&) {
         // The child has ended before it wrote the whole.
     }
     return {failed.begin(), failed.end()};
@@ -240,15 +240,16 @@ std::vector<std::string> failed_clauses(std::string_view record) {
 Verification read_search(ChildEnd end, std::string_view record) {
     Verification search{end, {}};
     try {
-        const suites::Json json = suites::parse_json(record, "record");
+        const scenarios::Json json = scenarios::parse_json(record, "record");
         std::set<std::string> failed;
-        for (const suites::Json& group : json.at("groups")) {
+        for (const scenarios::Json& group : json.at("groups")) {
             failed.insert(group.at("clause").get<std::string>());
-            for (const suites::Json& other : group.at("fails_too"))
+            for (const scenarios::Json& other : group.at("fails_too"))
                 failed.insert(other.get<std::string>());
         }
         search.failed.assign(failed.begin(), failed.end());
-        if (const suites::Json& after = json.at("first_failure_after_seconds"); after.is_number())
+        if (const scenarios::Json& after = json.at("first_failure_after_seconds");
+            after.is_number())
             search.found_after = after.get<double>();
     } catch (const std::exception&) {
         // The child has ended before it wrote the whole.

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "harness/mutants/command.h"
-#include "suites/conformance/json_reader.h"
+#include "scenarios/json_reader.h"
 
 namespace zeroproof::harness {
 
@@ -55,30 +55,30 @@ std::string search_to_terminal(const std::vector<MutantResult>& results,
 
 std::string search_to_json(const std::vector<MutantResult>& results, const MutantOptions& options,
                            double seconds) {
-    suites::Json mutants = suites::Json::array();
+    scenarios::Json mutants = scenarios::Json::array();
     for (const MutantResult& result : results) {
-        suites::Json json{{"name", result.mutant.name},
-                          {"class", result.mutant.fault_class},
-                          {"killed_by", result.mutant.killed_by},
-                          {"outcome", name_of(result.outcome)},
-                          {"found", is_found(result)},
-                          {"found_after_seconds", nullptr},
-                          {"failed", result.killers},
-                          {"note", result.note}};
+        scenarios::Json json{{"name", result.mutant.name},
+                             {"class", result.mutant.fault_class},
+                             {"killed_by", result.mutant.killed_by},
+                             {"outcome", name_of(result.outcome)},
+                             {"found", is_found(result)},
+                             {"found_after_seconds", nullptr},
+                             {"failed", result.killers},
+                             {"note", result.note}};
         if (result.found_after) json["found_after_seconds"] = *result.found_after;
         mutants.push_back(std::move(json));
     }
     const SearchScore score = search_score(results);
-    suites::Json document{{"mutants", std::move(mutants)},
-                          {"fuzz_seconds", options.fuzz_seconds},
-                          {"seed", options.seed},
-                          {"found", score.found},
-                          {"all", score.all},
-                          {"share_found", score.share},
-                          {"median_seconds", nullptr},
-                          {"seconds", seconds}};
+    scenarios::Json document{{"mutants", std::move(mutants)},
+                             {"fuzz_seconds", options.fuzz_seconds},
+                             {"seed", options.seed},
+                             {"found", score.found},
+                             {"all", score.all},
+                             {"share_found", score.share},
+                             {"median_seconds", nullptr},
+                             {"seconds", seconds}};
     if (score.median) document["median_seconds"] = *score.median;
-    return document.dump(1, ' ', false, suites::Json::error_handler_t::replace) + '\n';
+    return document.dump(1, ' ', false, scenarios::Json::error_handler_t::replace) + '\n';
 }
 
 }  // namespace zeroproof::harness

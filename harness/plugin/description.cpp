@@ -1,15 +1,15 @@
 #include <fmt/format.h>
 
 #include "harness/plugin/library.h"
+#include "scenarios/json_reader.h"
 #include "suites/conformance/declaration_reader.h"
-#include "suites/conformance/json_reader.h"
 
 namespace zeroproof::harness {
 
 namespace {
 
+using scenarios::Json;
 using suites::ActionKind;
-using suites::Json;
 using suites::Observation;
 using suites::Precision;
 
@@ -66,12 +66,12 @@ Json declaration_of(const zeroproof_engine& engine, const zeroproof_description&
     if (said.promises_control != 0)
         json["control_elements_per_step"] = said.control_elements_per_step;
     if (said.further == nullptr) return json;
-    const Json further = suites::parse_json(said.further, "zeroproof_description.further");
+    const Json further = scenarios::parse_json(said.further, "zeroproof_description.further");
     if (!further.is_object())
-        throw suites::BadInput("zeroproof_description.further: expected a JSON object");
+        throw scenarios::BadInput("zeroproof_description.further: expected a JSON object");
     for (const auto& [key, value] : further.items()) {
         if (json.contains(key))
-            throw suites::BadInput(
+            throw scenarios::BadInput(
                 fmt::format("zeroproof_description.further: \"{}\" has a field of its own", key));
         json[key] = value;
     }
@@ -122,10 +122,10 @@ PluginDescription describe(const zeroproof_engine& engine) {
         description.version = text_of(said.version);
         description.observed = observed_of(engine, said);
         description.declaration = declaration_of(engine, said).dump(1);
-        if (description.name.empty()) throw suites::BadInput("there is no name");
+        if (description.name.empty()) throw scenarios::BadInput("there is no name");
         (void)suites::read_declaration(description.declaration, "the declaration");
         return description;
-    } catch (const suites::BadInput& error) {
+    } catch (const scenarios::BadInput& error) {
         throw UnfitPlugin(
             fmt::format("what its function describe says cannot be: {}", error.what()));
     } catch (const Json::exception&) {

@@ -125,7 +125,7 @@ std::optional<Case> legal(const Case& c) {
     if (c.program.empty() || c.parameters.empty() || c.units.empty()) return {};
     try {
         return suites::read_family(suites::case_to_json(c).dump(), "program").front();
-    } catch (const suites::BadInput&) {
+    } catch (const scenarios::BadInput&) {
         return {};
     }
 }

@@ -9,14 +9,14 @@
 #include "harness/writers/failure_block.h"
 #include "harness/writers/text.h"
 #include "harness/writers/writer.h"
+#include "scenarios/json_reader.h"
 #include "suites/conformance/case_writer.h"
-#include "suites/conformance/json_reader.h"
 
 namespace zeroproof::harness {
 
 namespace {
 
-using suites::Json;
+using scenarios::Json;
 
 constexpr std::size_t kColumns = 98;
 constexpr std::size_t kLabelColumns = 10;

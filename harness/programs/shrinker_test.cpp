@@ -15,8 +15,8 @@
 #include "harness/programs/words.h"
 #include "harness/subjects/reference_subject.h"
 #include "harness/temporary_folder.h"
+#include "scenarios/json_reader.h"
 #include "suites/conformance/family.h"
-#include "suites/conformance/json_reader.h"
 
 namespace zeroproof::harness {
 namespace {
@@ -109,14 +109,14 @@ TEST(Shrinking, ASavedGroupIsAFamilyThatFailsAgain) {
     const TemporaryFolder folder;
     const auto files = save_groups(record, folder.path());
     ASSERT_EQ(files.size(), 1u);
-    const auto cases = suites::read_family(suites::read_text_file(files[0]), files[0]);
+    const auto cases = suites::read_family(scenarios::read_text_file(files[0]), files[0]);
     ASSERT_EQ(cases.size(), 1u);
     EXPECT_TRUE(fault(cases[0]));
     const FuzzReport report{record, "reference", {}, {}, {}, 1, files};
     const std::string text = to_terminal(report);
     EXPECT_NE(text.find("zeroproof verify reference --cases"), std::string::npos) << text;
     EXPECT_NE(text.find("program   zero_grad"), std::string::npos) << text;
-    const suites::Json json = suites::parse_json(to_json(report), "record");
+    const scenarios::Json json = scenarios::parse_json(to_json(report), "record");
     EXPECT_EQ(json["groups"][0]["clause"], "LIVENESS.END");
     EXPECT_EQ(json["groups"][0]["program"], "zero_grad");
 }

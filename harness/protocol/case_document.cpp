@@ -16,10 +16,10 @@ namespace zeroproof::harness {
 namespace {
 
 namespace fs = std::filesystem;
+using scenarios::Json;
+using scenarios::JsonReader;
 using suites::ActionKind;
 using suites::Case;
-using suites::Json;
-using suites::JsonReader;
 
 constexpr int kMostIndex = 9999;  // in four digits
 
@@ -177,7 +177,7 @@ void write_cases(const fs::path& folder, int ranks, std::span<const PartOfCase> 
 
 CaseDocument read_cases(const fs::path& folder) {
     const std::string file = (folder / "cases.json").string();
-    const Json json = suites::parse_json(suites::read_text_file(file), file);
+    const Json json = scenarios::parse_json(scenarios::read_text_file(file), file);
     const JsonReader reader(json, file);
     reader.allow({"schema", "ranks", "cases"});
     if (const std::string schema = reader.at("schema").text(); schema != kCasesSchema)

@@ -40,7 +40,7 @@ struct CaseDocument {
     CaseDocument(const CaseDocument&) = delete;
     CaseDocument& operator=(const CaseDocument&) = delete;
 };
-// Throws suites::BadInput.
+// Throws scenarios::BadInput.
 CaseDocument read_cases(const std::filesystem::path& folder);
 
 }  // namespace zeroproof::harness

@@ -7,16 +7,16 @@
 
 #include "harness/protocol/safetensors.h"
 #include "harness/temporary_folder.h"
+#include "scenarios/json_reader.h"
 #include "suites/conformance/family.h"
 #include "suites/conformance/gradients.h"
-#include "suites/conformance/json_reader.h"
 
 namespace zeroproof::harness {
 namespace {
 
 namespace fs = std::filesystem;
+using scenarios::Json;
 using suites::Case;
-using suites::Json;
 
 Case case_of(const char* text) {
     return suites::read_family(text, "f.json").front();
@@ -43,7 +43,7 @@ class CaseDocuments : public testing::Test {
     Json write(int ranks, const std::vector<PartOfCase>& parts) const {
         write_cases(folder_.path(), ranks, parts);
         const std::string file = (folder_.path() / "cases.json").string();
-        return suites::parse_json(suites::read_text_file(file), file);
+        return scenarios::parse_json(scenarios::read_text_file(file), file);
     }
     SafetensorsReader tensors(const std::string& name) const {
         return SafetensorsReader(UntrustedFile::demand(folder_.path(), name, 1 << 20));
@@ -64,7 +64,7 @@ TEST_F(CaseDocuments, HoldWhatTheProtocolSays) {
     first.erase("groups");
     first.erase("loss_scale");
     const std::string save_to = parts[0].save_to.string();
-    EXPECT_EQ(first, suites::parse_json(R"({
+    EXPECT_EQ(first, scenarios::parse_json(R"({
         "index": 7, "id": "f/reloaded", "tensors": "0007.safetensors", "stage": 2,
         "precision": "fp16", "micro_steps": 2,
         "parameters": [{"name": "a/b", "shape": [2, 3], "group": 1, "trainable": true},
@@ -74,8 +74,8 @@ TEST_F(CaseDocuments, HoldWhatTheProtocolSays) {
         "bucket_elements": 16, "overlap": true, "prefetch": true, "clip_norm": 0.5,
         "model": "echo", "surroundings": "hostile", "features": ["x"],
         "options": {"fast": [true, 0.5]}, "first_micro_step": 0, "save_to": ")" +
-                                            save_to +
-                                            R"(", "load_from": null,
+                                               save_to +
+                                               R"(", "load_from": null,
         "actions": [
             {"index": 0, "action": "micro_step", "micro_step": 0, "synchronise": false},
             {"index": 1, "action": "zero_grad", "by": "model"},
@@ -84,7 +84,7 @@ TEST_F(CaseDocuments, HoldWhatTheProtocolSays) {
             {"index": 4, "action": "micro_step", "micro_step": 2, "synchronise": true},
             {"index": 5, "action": "clip", "norm": 0.5}, {"index": 6, "action": "step"},
             {"index": 7, "action": "zero_grad", "by": "optimizer"}]})",
-                                        "expected"));
+                                           "expected"));
 
     const Json second = write(2, {{&c, parts[1], 12}})["cases"][0];
     EXPECT_EQ(second["tensors"], "0012.safetensors");
@@ -94,7 +94,7 @@ TEST_F(CaseDocuments, HoldWhatTheProtocolSays) {
     EXPECT_EQ(second["load_from"], save_to);
     EXPECT_EQ(second["groups"][1]["decay"], "l2");
     EXPECT_EQ(second["loss_scale"]["initial"], 256);
-    EXPECT_EQ(second["actions"], suites::parse_json(R"([
+    EXPECT_EQ(second["actions"], scenarios::parse_json(R"([
             {"index": 8, "action": "reload"},
             {"index": 9, "action": "rate", "group": 1, "learning_rate": 0.25},
             {"index": 10, "action": "micro_step", "micro_step": 3, "synchronise": false},
@@ -103,7 +103,7 @@ TEST_F(CaseDocuments, HoldWhatTheProtocolSays) {
             {"index": 13, "action": "scale_weight", "parameter": "tied", "factor": 2.0},
             {"index": 14, "action": "freeze", "parameter": "a/b"},
             {"index": 15, "action": "add_group", "group": 0}])",
-                                                    "expected"));
+                                                       "expected"));
 }
 
 TEST_F(CaseDocuments, TensorsAreTheGradientsOfThisPart) {
@@ -175,7 +175,7 @@ TEST_F(CaseDocuments, AreReadBackByProgramsInThisLanguage) {
 TEST_F(CaseDocuments, OfNoCasesAreWhole) {
     EXPECT_EQ(write(1, {})["cases"].size(), 0u);
     EXPECT_TRUE(read_cases(folder_.path()).parts.empty());
-    EXPECT_THROW(read_cases(folder_.path() / "nowhere"), suites::BadInput);
+    EXPECT_THROW(read_cases(folder_.path() / "nowhere"), scenarios::BadInput);
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 #include <set>
 
 #include "harness/protocol/whole_file.h"
+#include "scenarios/json_reader.h"
 #include "suites/conformance/case_writer.h"
-#include "suites/conformance/json_reader.h"
 
 namespace zeroproof::harness {
 
@@ -17,13 +17,13 @@ namespace {
 
 namespace fs = std::filesystem;
 using collectives::CollectiveRecord;
+using scenarios::Json;
+using scenarios::JsonReader;
+using scenarios::read_named;
 using suites::ActionKind;
 using suites::Case;
-using suites::Json;
-using suites::JsonReader;
 using suites::Observation;
 using suites::OwnedSlice;
-using suites::read_named;
 using suites::RunStatus;
 using suites::Snapshot;
 
@@ -586,7 +586,7 @@ bool has_finished(const fs::path& results, const PartOfCase& part, int rank) {
 RankResult read_evidence(std::string_view json, const std::string& file,
                          const std::function<SafetensorsReader()>& tensors, const PartOfCase& part,
                          int rank) {
-    const Json document = suites::parse_json(json, file);
+    const Json document = scenarios::parse_json(json, file);
     return EvidenceReader(JsonReader(document, file), part, rank).read_all(tensors);
 }
 
@@ -616,7 +616,7 @@ std::optional<Ready> read_ready(const fs::path& results, int rank) {
     constexpr std::uint64_t kMostReadyBytes = 1 << 16;
     const auto file = UntrustedFile::open(results, ready_of(rank), kMostReadyBytes);
     if (!file) return std::nullopt;
-    const Json document = suites::parse_json(file->text(), file->name());
+    const Json document = scenarios::parse_json(file->text(), file->name());
     const JsonReader reader(document, file->name());
     check_schema(reader);
     reader.allow({"schema", "subject", "version"});

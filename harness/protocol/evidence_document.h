@@ -29,7 +29,7 @@ bool has_finished(const std::filesystem::path& results, const PartOfCase& part, 
 
 // What is not observed is left out of the evidence, even if it is given. Values that are wrong are
 // evidence, NaN included; what contradicts the protocol or the case's shapes is refused. Throws
-// suites::BadInput, which names the file and the place in it and says what is expected there.
+// scenarios::BadInput, which names the file and the place in it and says what is expected there.
 RankResult read_evidence(const std::filesystem::path& results, const PartOfCase& part, int rank);
 
 // The same, from what was read of the two files; `tensors` is called if they are needed.
@@ -47,7 +47,7 @@ struct Ready {
     std::string subject;
     std::string version;
 };
-// Empty until it is there. Throws suites::BadInput.
+// Empty until it is there. Throws scenarios::BadInput.
 std::optional<Ready> read_ready(const std::filesystem::path& results, int rank);
 void write_ready(const std::filesystem::path& results, int rank, const Ready& ready);
 

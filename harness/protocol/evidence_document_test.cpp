@@ -11,16 +11,16 @@
 #include "harness/protocol/evidence_comparison.h"
 #include "harness/subjects/reference_subject.h"
 #include "harness/temporary_folder.h"
+#include "scenarios/json_reader.h"
 #include "suites/conformance/family.h"
-#include "suites/conformance/json_reader.h"
 
 namespace zeroproof::harness {
 namespace {
 
 namespace fs = std::filesystem;
-using suites::BadInput;
+using scenarios::BadInput;
+using scenarios::Json;
 using suites::Case;
-using suites::Json;
 using suites::Observation;
 using suites::RunStatus;
 
@@ -60,7 +60,8 @@ class EvidenceDocuments : public testing::Test {
     RankResult read() const { return read_evidence(results(), part_, kRank); }
 
     Json json() const {
-        return suites::parse_json(suites::read_text_file(path("rank-1.json").string()), "json");
+        return scenarios::parse_json(scenarios::read_text_file(path("rank-1.json").string()),
+                                     "json");
     }
     void put(const Json& json) const { put("rank-1.json", json.dump()); }
     void put(const std::string& name, const std::string& text) const {
@@ -228,7 +229,7 @@ TEST_F(EvidenceDocuments, EveryMistakeInTheJsonIsRefusedAtItsPlace) {
     const Json right = json();
     const auto set = [](const char* pointer, const char* value) {
         return [pointer, value](Json& json) {
-            json[Json::json_pointer(pointer)] = suites::parse_json(value, "value");
+            json[Json::json_pointer(pointer)] = scenarios::parse_json(value, "value");
         };
     };
     const auto erase = [](const char* parent, const char* key) {

@@ -14,7 +14,7 @@
 
 #include "harness/protocol/whole_file.h"
 #include "memory/dtype.h"
-#include "suites/conformance/json_reader.h"
+#include "scenarios/json_reader.h"
 
 namespace zeroproof::harness {
 
@@ -22,8 +22,8 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the format is little-endian");
 
-using suites::BadInput;
-using suites::Json;
+using scenarios::BadInput;
+using scenarios::Json;
 
 constexpr std::uint64_t kMostHeaderBytes = 100'000'000;  // of the format
 constexpr std::size_t kMostDimensions = 32;

@@ -36,7 +36,7 @@ struct TensorPlace {
 // holds: lengths, shapes and offsets are believed once they agree with its size and each other.
 class SafetensorsReader {
   public:
-    // Throws suites::BadInput, as do the others: names the file, the tensor and what is wrong.
+    // Throws scenarios::BadInput, as do the others: names the file, the tensor and what is wrong.
     explicit SafetensorsReader(UntrustedFile file);
 
     const std::map<std::string, TensorPlace, std::less<>>& tensors() const { return tensors_; }

@@ -17,13 +17,13 @@
 #include "harness/protocol/whole_file.h"
 #include "harness/temporary_folder.h"
 #include "harness/writers/writer.h"
-#include "suites/conformance/json_reader.h"
+#include "scenarios/json_reader.h"
 
 namespace zeroproof::harness {
 namespace {
 
 namespace fs = std::filesystem;
-using suites::BadInput;
+using scenarios::BadInput;
 
 std::string length_of(std::uint64_t bytes) {
     std::string text(sizeof(bytes), '\0');

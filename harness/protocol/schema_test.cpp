@@ -7,17 +7,17 @@
 #include "harness/protocol/evidence_document.h"
 #include "harness/subjects/reference_subject.h"
 #include "harness/temporary_folder.h"
+#include "scenarios/json_reader.h"
 #include "suites/conformance/family.h"
-#include "suites/conformance/json_reader.h"
 
 namespace zeroproof::harness {
 namespace {
 
+using scenarios::Json;
 using suites::Case;
-using suites::Json;
 
 Json read_json(const std::filesystem::path& file) {
-    return suites::parse_json(suites::read_text_file(file.string()), file.string());
+    return scenarios::parse_json(scenarios::read_text_file(file.string()), file.string());
 }
 Json schema(const std::string& name) {
     return read_json(std::filesystem::path(ZEROPROOF_SOURCE_DIR) / "docs" / name);
@@ -62,7 +62,7 @@ class Schemas : public testing::Test {
     static bool is_accepted(const std::function<void()>& read) {
         try {
             read();
-        } catch (const suites::BadInput&) {
+        } catch (const scenarios::BadInput&) {
             return false;
         }
         return true;

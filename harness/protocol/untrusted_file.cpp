@@ -9,7 +9,7 @@
 #include <system_error>
 #include <utility>
 
-#include "suites/conformance/json_reader.h"
+#include "scenarios/json_reader.h"
 
 namespace zeroproof::harness {
 
@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void refuse(const std::string& name, const std::string& why) {
-    throw suites::BadInput(fmt::format("{}: {}", name, why));
+    throw scenarios::BadInput(fmt::format("{}: {}", name, why));
 }
 
 std::string reason(int error) {

@@ -14,8 +14,8 @@ namespace zeroproof::harness {
 class UntrustedFile {
   public:
     // `relative`, of plain names, under `folder`. No component of it is a symbolic link, nor is
-    // `folder` itself. Empty if there is no such file. Throws suites::BadInput for anything but a
-    // regular file of at most `most_bytes`; opening a pipe or a device does not block.
+    // `folder` itself. Empty if there is no such file. Throws scenarios::BadInput for anything but
+    // a regular file of at most `most_bytes`; opening a pipe or a device does not block.
     static std::optional<UntrustedFile> open(const std::filesystem::path& folder,
                                              const std::filesystem::path& relative,
                                              std::uint64_t most_bytes);
@@ -28,7 +28,7 @@ class UntrustedFile {
 
     const std::string& name() const { return name_; }  // for messages
     std::uint64_t size() const { return size_; }
-    // Throws suites::BadInput if the file has become shorter.
+    // Throws scenarios::BadInput if the file has become shorter.
     void read(std::uint64_t offset, std::span<std::byte> bytes) const;
     std::string text() const;
 

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "scenarios/json_reader.h"
 #include "suites/conformance/declaration_reader.h"
-#include "suites/conformance/json_reader.h"
 
 namespace zeroproof::harness {
 
@@ -26,7 +26,7 @@ suites::Declaration declaration_of(const std::string& subject) {
     for (const DeclarationFile& file : declaration_files())
         if (subject_of(file) == subject)
             return suites::read_declaration(file.text, std::string(file.name));
-    throw suites::BadInput(fmt::format(
+    throw scenarios::BadInput(fmt::format(
         "unknown subject '{}'; known are: reference, {}; any other is judged with --run", subject,
         fmt::join(declared_subjects(), ", ")));
 }

@@ -19,7 +19,7 @@ const std::vector<DeclarationFile>& declaration_files();
 
 // The subjects that they are of.
 std::vector<std::string> declared_subjects();
-// Throws suites::BadInput, with the names that are known, if there is none.
+// Throws scenarios::BadInput, with the names that are known, if there is none.
 suites::Declaration declaration_of(const std::string& subject);
 
 }  // namespace zeroproof::harness

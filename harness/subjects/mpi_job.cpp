@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <thread>
 
-#include "suites/conformance/json_reader.h"
+#include "scenarios/json_reader.h"
 
 namespace zeroproof::harness {
 
@@ -35,7 +35,7 @@ MpiJob::MpiJob(std::chrono::milliseconds timeout) : timeout_(timeout) {
     try {
         mpi_ = std::make_unique<collectives::MpiWorld>(timeout);
     } catch (const collectives::MpiFailure& failure) {
-        throw suites::BadInput(failure.what());
+        throw scenarios::BadInput(failure.what());
     }
     // The others wait until rank 0 has judged. It waits for them while they end a part that it has
     // ended itself: each may still wait for another, and for longer only if it computes without

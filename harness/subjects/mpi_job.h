@@ -15,7 +15,7 @@ namespace zeroproof::harness {
 // mpirun has started the process.
 class MpiJob {
   public:
-    // `timeout` is that of a wait within a case. Throws suites::BadInput where there is no MPI.
+    // `timeout` is that of a wait within a case. Throws scenarios::BadInput where there is no MPI.
     explicit MpiJob(std::chrono::milliseconds timeout);
 
     int rank() const { return mpi_->world().rank(); }

@@ -13,16 +13,16 @@
 #include "harness/subjects/reference_subject.h"
 #include "harness/subjects/transport_run.h"
 #include "harness/temporary_folder.h"
-#include "suites/conformance/json_reader.h"
+#include "scenarios/json_reader.h"
 
 namespace zeroproof::harness {
 
 namespace {
 
 namespace fs = std::filesystem;
+using scenarios::Json;
 using suites::Case;
 using suites::Evidence;
-using suites::Json;
 using suites::RunStatus;
 
 // The cases and their twins, by the number that ranks call them by.
@@ -142,7 +142,7 @@ Evidence MpiReference::run(const Case& c, std::chrono::milliseconds) {
     } catch (const collectives::MpiFailure& failure) {
         has_failed_ = true;
         return without_run(RunStatus::failed, failure.what());
-    } catch (const suites::BadInput& error) {
+    } catch (const scenarios::BadInput& error) {
         return without_run(RunStatus::adapter_failed, error.what());
     } catch (const std::exception& error) {
         has_failed_ = true;

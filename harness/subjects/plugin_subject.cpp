@@ -11,8 +11,8 @@
 #include "harness/subjects/process_subject.h"
 #include "harness/temporary_folder.h"
 #include "harness/writers/text.h"
+#include "scenarios/json_reader.h"
 #include "suites/conformance/declaration_reader.h"
-#include "suites/conformance/json_reader.h"
 
 namespace zeroproof::harness {
 
@@ -25,7 +25,7 @@ constexpr std::chrono::seconds kDescribeTimeout{60};
 constexpr const char* kThisProgram = "/proc/self/exe";
 
 std::string text_in(const fs::path& file) {
-    std::string text = fs::exists(file) ? suites::read_text_file(file.string()) : "";
+    std::string text = fs::exists(file) ? scenarios::read_text_file(file.string()) : "";
     while (!text.empty() && text.back() == '\n') text.pop_back();
     return printable_lines(text.substr(text.size() - std::min<std::size_t>(text.size(), 2000)));
 }
@@ -57,7 +57,7 @@ suites::Declaration declaration_of(const fs::path& plugin) {
         run_child({kThisProgram, "describe-plugin", plugin.string(), description.string()},
                   fs::current_path(), output, kDescribeTimeout);
     if (end.exited_with(0) && fs::exists(description))
-        return suites::read_declaration(suites::read_text_file(description.string()),
+        return suites::read_declaration(scenarios::read_text_file(description.string()),
                                         plugin.string());
     std::string words = text_in(output);
     constexpr std::string_view kOurs = "zeroproof: ";
@@ -80,7 +80,7 @@ std::unique_ptr<suites::Subject> make_plugin_subject(
     std::error_code error;
     const fs::path plugin = fs::absolute(path);
     if (!fs::is_regular_file(plugin, error))
-        throw suites::BadInput(fmt::format(
+        throw scenarios::BadInput(fmt::format(
             "there is no file '{}': expected the shared object of an engine, docs/plugin.md",
             path));
     ProcessOptions process;

@@ -12,8 +12,8 @@ namespace zeroproof::harness {
 // Whether a subject is named by the path of a shared object: it holds a '/' or ends in ".so".
 bool names_plugin(const std::string& subject);
 
-// The engine runs in child processes of this program alone. Throws suites::BadInput if there is no
-// such file, and UnfitPlugin if it cannot be judged.
+// The engine runs in child processes of this program alone. Throws scenarios::BadInput if there is
+// no such file, and UnfitPlugin if it cannot be judged.
 std::unique_ptr<suites::Subject> make_plugin_subject(
     const std::string& path, std::function<void(const std::string& what)> progress);
 

@@ -14,7 +14,7 @@
 #include "harness/protocol/joined_evidence.h"
 #include "harness/temporary_folder.h"
 #include "harness/writers/text.h"
-#include "suites/conformance/json_reader.h"
+#include "scenarios/json_reader.h"
 
 namespace zeroproof::harness {
 
@@ -58,7 +58,7 @@ std::optional<std::string> environment_of(const std::filesystem::path& output) {
     std::string line;
     for (std::string next; std::getline(file, next);)
         if (!next.empty()) line = next;
-    const auto json = suites::Json::parse(line, nullptr, false);
+    const auto json = scenarios::Json::parse(line, nullptr, false);
     if (!json.is_object() || !json.contains("environment") || !json["environment"].is_string())
         return {};
     std::string text = json["environment"].get<std::string>();
@@ -240,7 +240,7 @@ class Batch {
                 return false;
             }
             return true;
-        } catch (const suites::BadInput& error) {
+        } catch (const scenarios::BadInput& error) {
             unfit = error.what();
             return false;
         }
@@ -258,7 +258,7 @@ class Batch {
             for (int rank = 0; rank < part.part.ranks; ++rank)
                 ranks.push_back(read_evidence(results, part, rank));
             return joined(part, std::move(ranks));
-        } catch (const suites::BadInput& error) {
+        } catch (const scenarios::BadInput& error) {
             return without_run(RunStatus::adapter_failed, error.what());
         }
     }
@@ -272,7 +272,7 @@ class Batch {
                 if (result.status == RunStatus::failed)
                     return without_run(RunStatus::failed,
                                        fmt::format("rank {}: {}", rank, result.message));
-            } catch (const suites::BadInput& error) {
+            } catch (const scenarios::BadInput& error) {
                 return without_run(RunStatus::adapter_failed, error.what());
             }
         return without_run(RunStatus::failed, std::move(message));
@@ -349,7 +349,7 @@ Launch shell_launch(const std::string& command, int ranks, const std::string& ca
     std::string line = command;
     const auto replace = [&](const std::string& name, const std::string& value) {
         if (command.find(name) == std::string::npos)
-            throw suites::BadInput(fmt::format(
+            throw scenarios::BadInput(fmt::format(
                 "--run \"{}\" does not hold {}; expected such as \"torchrun --nproc-per-node "
                 "{{ranks}} my_adapter.py {{cases}} {{results}}\"",
                 command, name));

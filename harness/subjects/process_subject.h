@@ -31,7 +31,7 @@ struct ProcessOptions {
 std::unique_ptr<suites::Subject> make_process_subject(ProcessOptions options);
 
 // The launch of `zeroproof verify --run`: {ranks}, {cases} and {results} are replaced, and a shell
-// runs the rest. Throws suites::BadInput if one of the three is missing.
+// runs the rest. Throws scenarios::BadInput if one of the three is missing.
 Launch shell_launch(const std::string& command, int ranks, const std::string& cases,
                     const std::string& results);
 

@@ -22,7 +22,7 @@ struct PythonOptions {
     std::function<void(const std::string& what)> progress;
 };
 
-// One of declared_subjects(). Throws suites::BadInput for others.
+// One of declared_subjects(). Throws scenarios::BadInput for others.
 std::unique_ptr<suites::Subject> make_python_subject(const std::string& name,
                                                      const PythonOptions& options);
 

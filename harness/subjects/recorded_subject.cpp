@@ -8,7 +8,7 @@
 
 #include "harness/protocol/joined_evidence.h"
 #include "harness/writers/text.h"
-#include "suites/conformance/json_reader.h"
+#include "scenarios/json_reader.h"
 
 namespace zeroproof::harness {
 
@@ -69,7 +69,7 @@ class RecordedSubject : public suites::Subject {
                         (folder / folder_of(part) / fmt::format("rank-{}.json", rank)).string();
                 }
             }
-        } catch (const suites::BadInput& error) {
+        } catch (const scenarios::BadInput& error) {
             return without_run(RunStatus::adapter_failed, error.what());
         }
         if (!missing.empty())

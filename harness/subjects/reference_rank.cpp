@@ -73,9 +73,10 @@ ReferenceRank::Observed<BaseModel>::Observed(const Case& c, ReferenceRank& owner
 
 template <typename BaseModel>
 void ReferenceRank::Observed<BaseModel>::forward(std::size_t unit,
-                                                 std::span<const reference::ConstTensor> weights) {
+                                                 std::span<const reference::ConstTensor> weights,
+                                                 reference::Pass pass) {
     owner_.note_in_flight(false, unit);
-    BaseModel::forward(unit, weights);
+    BaseModel::forward(unit, weights, pass);
 }
 
 template <typename BaseModel>

@@ -39,7 +39,8 @@ class ReferenceRank {
     class Observed : public BaseModel {
       public:
         Observed(const suites::Case& c, ReferenceRank& owner);
-        void forward(std::size_t unit, std::span<const reference::ConstTensor> weights) override;
+        void forward(std::size_t unit, std::span<const reference::ConstTensor> weights,
+                     reference::Pass pass) override;
         void backward(std::size_t unit, std::span<const reference::ConstTensor> weights,
                       std::span<const reference::Tensor> gradients, float loss_scale) override;
 

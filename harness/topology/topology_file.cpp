@@ -9,7 +9,7 @@
 #include <system_error>
 
 #include "harness/protocol/untrusted_file.h"
-#include "suites/conformance/json_reader.h"
+#include "scenarios/json_reader.h"
 
 namespace zeroproof::harness {
 
@@ -18,8 +18,8 @@ namespace {
 using collectives::Link;
 using collectives::LinkClass;
 using collectives::Sharing;
-using suites::Json;
-using suites::JsonReader;
+using scenarios::Json;
+using scenarios::JsonReader;
 
 constexpr std::string_view kFormat = "zeroproof topology";
 constexpr int kVersion = 1;
@@ -60,7 +60,7 @@ Link read_link(const JsonReader& json, std::string& kind) {
                                   *latency, kMostLatencyUs));
         link.latency_s = *latency * kSecondsPerUs;
     }
-    link.sharing = suites::read_named<Sharing>(json.at("sharing"), 2);
+    link.sharing = scenarios::read_named<Sharing>(json.at("sharing"), 2);
     return link;
 }
 
@@ -77,7 +77,7 @@ Json rounded(std::optional<double> value, double unit) {
 }  // namespace
 
 Cluster read_cluster(std::string_view text, const std::string& file) {
-    const Json document = suites::parse_json(text, file);
+    const Json document = scenarios::parse_json(text, file);
     const JsonReader json(document, file);
     json.allow(
         {"format", "version", "name", "description", "source", "nodes", "ranks_per_node", "links"});
@@ -137,7 +137,7 @@ Cluster load_cluster(const std::string& name_or_path) {
     for (const ClusterFile& file : cluster_files())
         if (stem_of(file) == name_or_path) return read_cluster(file.text, std::string(file.name));
     if (name_or_path.find_first_of("/.") == std::string::npos)
-        throw suites::BadInput(
+        throw scenarios::BadInput(
             fmt::format("unknown cluster '{}'; known are: {}; a file is named with its folder, "
                         "./my_cluster.json",
                         name_or_path, fmt::join(cluster_names(), ", ")));
@@ -145,7 +145,7 @@ Cluster load_cluster(const std::string& name_or_path) {
     std::error_code error;
     const std::filesystem::path path = std::filesystem::canonical(name_or_path, error);
     if (error)
-        throw suites::BadInput(
+        throw scenarios::BadInput(
             fmt::format("{}: cannot be read: {}", name_or_path, error.message()));
     return read_cluster(
         UntrustedFile::demand(path.parent_path(), path.filename(), kMostBytes).text(),

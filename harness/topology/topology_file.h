@@ -20,7 +20,7 @@ struct Cluster {
 
 inline constexpr int kMostRanks = 1 << 20;
 
-// `file` is its name in messages. Throws suites::BadInput.
+// `file` is its name in messages. Throws scenarios::BadInput.
 Cluster read_cluster(std::string_view text, const std::string& file);
 // JSON that read_cluster accepts; what is not known is null.
 std::string cluster_text(const Cluster& cluster);
@@ -34,7 +34,7 @@ const std::vector<ClusterFile>& cluster_files();
 
 // The names by which load_cluster knows them: those of the files without ".json".
 std::vector<std::string> cluster_names();
-// One of these, or the path of a file, which holds a "/" or a ".". Throws suites::BadInput.
+// One of these, or the path of a file, which holds a "/" or a ".". Throws scenarios::BadInput.
 Cluster load_cluster(const std::string& name_or_path);
 collectives::Topology load_topology(const std::string& name_or_path);
 

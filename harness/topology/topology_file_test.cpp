@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "harness/temporary_folder.h"
-#include "suites/conformance/json_reader.h"
+#include "scenarios/json_reader.h"
 
 namespace zeroproof::harness {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 using collectives::Link;
 using collectives::LinkClass;
 using collectives::Sharing;
-using suites::Json;
+using scenarios::Json;
 
 constexpr const char* kWhole = R"({
     "format": "zeroproof topology", "version": 1, "name": "two", "description": "d", "source": "s",
@@ -27,13 +27,13 @@ constexpr const char* kWhole = R"({
                        "sharing": "node"}}})";
 
 Json whole() {
-    return suites::parse_json(kWhole, "whole");
+    return scenarios::parse_json(kWhole, "whole");
 }
 
 std::string why_refused(const std::string& text) {
     try {
         read_cluster(text, "my.json");
-    } catch (const suites::BadInput& error) {
+    } catch (const scenarios::BadInput& error) {
         return error.what();
     }
     return "accepted";
@@ -75,7 +75,7 @@ TEST(TopologyFile, LeavesUnknownWhatIsNullOrMissing) {
 
 TEST(TopologyFile, ComesBackAsItWasWritten) {
     const std::string text = cluster_text(read_cluster(kWhole, "my.json"));
-    EXPECT_EQ(suites::parse_json(text, "written"), whole());
+    EXPECT_EQ(scenarios::parse_json(text, "written"), whole());
 }
 
 TEST(TopologyFile, RefusalsNameTheFileAndThePlaceAndSayWhatIsAllowed) {
@@ -126,7 +126,7 @@ TEST(TopologyFile, IsFoundByNameOrPath) {
          {std::string("no-such"), (folder.path() / "none").string(),
           (folder.path() / "none" / "none").string(), std::string("/dev/zero"), std::string("."),
           std::string("/")})
-        EXPECT_THROW(load_topology(missing), suites::BadInput) << missing;
+        EXPECT_THROW(load_topology(missing), scenarios::BadInput) << missing;
 }
 
 // As much of JSON schema as docs/topology.schema.json uses; empty if `json` obeys.
@@ -172,7 +172,7 @@ std::string breach(const Json& json, const Json& rule, const Json& document) {
 Json schema() {
     const std::string file =
         (std::filesystem::path(ZEROPROOF_SOURCE_DIR) / "docs" / "topology.schema.json").string();
-    return suites::parse_json(suites::read_text_file(file), file);
+    return scenarios::parse_json(scenarios::read_text_file(file), file);
 }
 
 TEST(TopologySchema, IsObeyedByEveryClusterAndByWhatIsWritten) {
@@ -184,10 +184,10 @@ TEST(TopologySchema, IsObeyedByEveryClusterAndByWhatIsWritten) {
         EXPECT_EQ(cluster.topology.name, name);
         EXPECT_NE(cluster.description, "");
         EXPECT_NE(cluster.source, "");
-        EXPECT_EQ(breach(suites::parse_json(cluster_text(cluster), name), rules, rules), "");
+        EXPECT_EQ(breach(scenarios::parse_json(cluster_text(cluster), name), rules, rules), "");
         for (const ClusterFile& file : cluster_files()) {
             if (file.name != name + ".json") continue;
-            EXPECT_EQ(breach(suites::parse_json(file.text, name), rules, rules), "");
+            EXPECT_EQ(breach(scenarios::parse_json(file.text, name), rules, rules), "");
         }
     }
 }

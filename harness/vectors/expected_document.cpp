@@ -17,12 +17,12 @@ namespace zeroproof::harness {
 
 namespace {
 
+using scenarios::Json;
 using suites::ActionKind;
 using suites::Bounded;
 using suites::Case;
 using suites::Expected;
 using suites::ExpectedParameter;
-using suites::Json;
 
 bool is_after_step(const Expected& expected) {
     return expected.action >= 0 && expected.kind == ActionKind::step;

@@ -8,17 +8,17 @@
 
 #include "harness/protocol/untrusted_file.h"
 #include "harness/vectors/sha256.h"
+#include "scenarios/json_reader.h"
 #include "suites/conformance/clause.h"
-#include "suites/conformance/json_reader.h"
 
 namespace zeroproof::harness {
 
 namespace {
 
 namespace fs = std::filesystem;
-using suites::BadInput;
-using suites::Json;
-using suites::JsonReader;
+using scenarios::BadInput;
+using scenarios::Json;
+using scenarios::JsonReader;
 
 constexpr std::uint64_t kMostIndexBytes = std::uint64_t{256} << 20;
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
@@ -179,7 +179,7 @@ std::string to_text(const VectorIndex& index) {
 
 VectorIndex read_index(const fs::path& folder) {
     const UntrustedFile file = UntrustedFile::demand(folder, kIndexFile, kMostIndexBytes);
-    const Json json = suites::parse_json(file.text(), file.name());
+    const Json json = scenarios::parse_json(file.text(), file.name());
     const JsonReader reader(json, file.name());
     const JsonReader schema = reader.at("schema");
     if (schema.text() != kVectorsSchema)

@@ -64,13 +64,13 @@ Vector describe(const suites::Case& c);
 
 // A line for each launch and vector.
 std::string to_text(const VectorIndex& index);
-// Throws suites::BadInput.
+// Throws scenarios::BadInput.
 VectorIndex read_index(const std::filesystem::path& folder);
 
-// With its size and checksum as they are. Throws suites::BadInput if it cannot be read.
+// With its size and checksum as they are. Throws scenarios::BadInput if it cannot be read.
 VectorFile measure_file(const std::filesystem::path& folder, std::string path);
-// Throws suites::BadInput for the first file that is not as the index has it: names the file and a
-// vector that needs it.
+// Throws scenarios::BadInput for the first file that is not as the index has it: names the file and
+// a vector that needs it.
 void check_files(const std::filesystem::path& folder, const VectorIndex& index);
 
 }  // namespace zeroproof::harness

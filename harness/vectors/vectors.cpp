@@ -11,15 +11,15 @@
 #include "harness/vectors/expected_document.h"
 #include "harness/version.h"
 #include "harness/writers/writer.h"
+#include "scenarios/json_reader.h"
 #include "suites/conformance/clause.h"
-#include "suites/conformance/json_reader.h"
 
 namespace zeroproof::harness {
 
 namespace {
 
 namespace fs = std::filesystem;
-using suites::BadInput;
+using scenarios::BadInput;
 using suites::Case;
 
 constexpr std::size_t kMostParts = 10'000;  // of a launch, as an index has four digits

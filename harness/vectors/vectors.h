@@ -18,7 +18,7 @@ bool is_vector(const suites::Case& c);
 
 // Writes vectors into a folder, in place of those that are in it. Each file is whole or not there,
 // and vectors.json comes last: without it there are no vectors. The same cases make the same bytes.
-// Throws Unwritable, and suites::BadInput if there are too many of them for one launch.
+// Throws Unwritable, and scenarios::BadInput if there are too many of them for one launch.
 VectorIndex export_vectors(const std::filesystem::path& folder,
                            const std::vector<const suites::Case*>& cases);
 
@@ -30,7 +30,7 @@ struct Vectors {
 };
 
 // Nothing in it has been changed, and it is what this program writes for these cases. Throws
-// suites::BadInput, which names the file and the vector.
+// scenarios::BadInput, which names the file and the vector.
 Vectors load_vectors(const std::filesystem::path& folder);
 
 }  // namespace zeroproof::harness

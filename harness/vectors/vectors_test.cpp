@@ -18,18 +18,18 @@
 #include "harness/temporary_folder.h"
 #include "harness/vectors/expected_document.h"
 #include "harness/vectors/sha256.h"
+#include "scenarios/json_reader.h"
 #include "suites/conformance/clause.h"
 #include "suites/conformance/comparison.h"
 #include "suites/conformance/family.h"
-#include "suites/conformance/json_reader.h"
 #include "suites/conformance/paper_figures.h"
 
 namespace zeroproof::harness {
 namespace {
 
 namespace fs = std::filesystem;
+using scenarios::Json;
 using suites::Case;
-using suites::Json;
 
 const fs::path kCommitted = fs::path(ZEROPROOF_SOURCE_DIR) / "suites" / "vectors";
 
@@ -45,7 +45,7 @@ void write_text(const fs::path& file, const std::string& text) {
     std::ofstream(file, std::ios::binary) << text;
 }
 Json json_of(const fs::path& file) {
-    return suites::parse_json(text_of(file), file.string());
+    return scenarios::parse_json(text_of(file), file.string());
 }
 void flip_last_byte(const fs::path& file) {
     std::string text = text_of(file);

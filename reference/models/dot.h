@@ -31,7 +31,7 @@ class DotModel : public Model {
         terms_.initial_weights(parameter, begin, values);
     }
 
-    void forward(std::size_t unit, std::span<const ConstTensor> weights) override;
+    void forward(std::size_t unit, std::span<const ConstTensor> weights, Pass pass) override;
     void backward(std::size_t unit, std::span<const ConstTensor> weights,
                   std::span<const Tensor> gradients, float loss_scale) override;
     // Of the last forward pass.

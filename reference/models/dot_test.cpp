@@ -30,7 +30,7 @@ TEST(Models, LossIsTheSumOfPTimesGAndGIsTheGradientAndEchoShowsTheWeights) {
     std::vector<float> p{10, 100};
     std::vector<float> unused{5};
     for (int pass = 0; pass < 2; ++pass) {
-        model.forward(0, std::vector<ConstTensor>{tensor(p), tensor(unused)});
+        model.forward(0, std::vector<ConstTensor>{tensor(p), tensor(unused)}, Pass::train);
         EXPECT_EQ(model.loss(), 3 * 10 + 4 * 100);
     }
     auto outputs = model.take_outputs();

@@ -4,9 +4,9 @@
 
 namespace zeroproof::reference {
 
-void EchoModel::forward(std::size_t unit, std::span<const ConstTensor> weights) {
+void EchoModel::forward(std::size_t unit, std::span<const ConstTensor> weights, Pass pass) {
     echo(unit, weights);
-    DotModel::forward(unit, weights);
+    DotModel::forward(unit, weights, pass);
 }
 
 void EchoModel::backward(std::size_t unit, std::span<const ConstTensor> weights,

@@ -17,7 +17,7 @@ class EchoModel : public DotModel {
     };
 
     using DotModel::DotModel;
-    void forward(std::size_t unit, std::span<const ConstTensor> weights) override;
+    void forward(std::size_t unit, std::span<const ConstTensor> weights, Pass pass) override;
     // As forward does, also shows the weights that backward sees.
     void backward(std::size_t unit, std::span<const ConstTensor> weights,
                   std::span<const Tensor> gradients, float loss_scale) override;

@@ -20,7 +20,7 @@ constexpr std::int64_t kMostMicroSteps = 1024;
 constexpr std::size_t kMostActions = 10'000;
 
 // A number, or "N+1", "2N-1", "B", "3B", "B+1" with the ranks N and the bucket's elements B.
-std::size_t read_size(const JsonReader& size, const Case& c) {
+std::size_t read_size(const scenarios::JsonReader& size, const Case& c) {
     std::int64_t value = 0;
     if (size.json().is_string()) {
         const std::string text = size.text();
@@ -53,13 +53,13 @@ std::size_t read_size(const JsonReader& size, const Case& c) {
     return static_cast<std::size_t>(value);
 }
 
-ParameterCase read_parameter(const JsonReader& object, const Case& c) {
+ParameterCase read_parameter(const scenarios::JsonReader& object, const Case& c) {
     object.allow({"name", "shape", "group", "trainable", "usage", "gradient_exponent"});
     ParameterCase parameter;
     parameter.name = object.at("name").text();
     if (parameter.name.empty()) object.at("name").fail("a parameter needs a name");
     std::size_t elements = 1;
-    for (const JsonReader& size : object.at("shape").items()) {
+    for (const scenarios::JsonReader& size : object.at("shape").items()) {
         parameter.shape.push_back(read_size(size, c));
         elements *= std::max<std::size_t>(1, parameter.shape.back());
         if (elements > kMostElements)
@@ -79,7 +79,7 @@ ParameterCase read_parameter(const JsonReader& object, const Case& c) {
     return parameter;
 }
 
-GroupCase read_group(const JsonReader& object) {
+GroupCase read_group(const scenarios::JsonReader& object) {
     object.allow({"learning_rate", "beta1", "beta2", "epsilon", "weight_decay", "decay"});
     GroupCase group;
     const auto read = [&](const char* key, double& value, double lowest, double below) {
@@ -100,7 +100,7 @@ GroupCase read_group(const JsonReader& object) {
     return group;
 }
 
-LossScaleCase read_loss_scale(const JsonReader& object) {
+LossScaleCase read_loss_scale(const scenarios::JsonReader& object) {
     object.allow({"initial", "factor", "growth_interval", "hysteresis", "minimum"});
     LossScaleCase scale;
     if (object.has("initial")) scale.initial = object.at("initial").number();
@@ -124,22 +124,22 @@ LossScaleCase read_loss_scale(const JsonReader& object) {
     return scale;
 }
 
-std::size_t parameter_named(const JsonReader& name, const Case& c) {
+std::size_t parameter_named(const scenarios::JsonReader& name, const Case& c) {
     const std::string wanted = name.text();
     for (std::size_t p = 0; p < c.parameters.size(); ++p)
         if (c.parameters[p].name == wanted) return p;
     name.fail(fmt::format("no parameter is named \"{}\"", wanted));
 }
 
-void read_units(const JsonReader& object, Case& c) {
+void read_units(const scenarios::JsonReader& object, Case& c) {
     if (!object.has("units")) {
         for (std::size_t p = 0; p < c.parameters.size(); ++p)
             c.units.push_back({"unit " + c.parameters[p].name, {p}});
         return;
     }
-    for (const JsonReader& names : object.at("units").items()) {
+    for (const scenarios::JsonReader& names : object.at("units").items()) {
         UnitCase unit{fmt::format("unit {}", c.units.size()), {}};
-        for (const JsonReader& name : names.items()) {
+        for (const scenarios::JsonReader& name : names.items()) {
             const std::size_t parameter = parameter_named(name, c);
             if (std::ranges::count(unit.parameters, parameter))
                 name.fail("stands twice in one unit");
@@ -149,13 +149,13 @@ void read_units(const JsonReader& object, Case& c) {
     }
 }
 
-int read_group_index(const JsonReader& action, const Case& c) {
+int read_group_index(const scenarios::JsonReader& action, const Case& c) {
     return static_cast<int>(
         action.at("group").integer(0, static_cast<std::int64_t>(c.groups.size()) - 1));
 }
 
 // A power of two: other factors would round what is compared exactly.
-double read_factor(const JsonReader& factor) {
+double read_factor(const scenarios::JsonReader& factor) {
     int exponent = 0;
     const double value = factor.number();
     if (std::frexp(std::abs(value), &exponent) != 0.5 || std::abs(exponent) > 8)
@@ -163,7 +163,7 @@ double read_factor(const JsonReader& factor) {
     return value;
 }
 
-double read_rate(const JsonReader& rate) {
+double read_rate(const scenarios::JsonReader& rate) {
     const double value = rate.number();
     if (!(value >= 0 && value < 1e3) || static_cast<double>(static_cast<float>(value)) != value)
         rate.fail("expected a number from 0 to 1000 that is exact in fp32");
@@ -172,13 +172,14 @@ double read_rate(const JsonReader& rate) {
 
 // An object such as {"action": "rate", "group": 1, "learning_rate": 0.5}, with the keys of its
 // kind.
-Action read_action(const JsonReader& object, const Case& c) {
-    Action action{read_named<ActionKind>(object.at("action"), kActionKinds)};
+Action read_action(const scenarios::JsonReader& object, const Case& c) {
+    Action action{scenarios::read_named<ActionKind>(object.at("action"), kActionKinds)};
     switch (action.kind) {
         case ActionKind::micro_step:
             object.allow({"action", "unused"});
-            for (const JsonReader& item :
-                 object.has("unused") ? object.at("unused").items() : std::vector<JsonReader>()) {
+            for (const scenarios::JsonReader& item : object.has("unused")
+                                                         ? object.at("unused").items()
+                                                         : std::vector<scenarios::JsonReader>()) {
                 item.allow({"parameter", "rank"});
                 action.unused.push_back(
                     {parameter_named(item.at("parameter"), c),
@@ -226,13 +227,13 @@ Action read_action(const JsonReader& object, const Case& c) {
 // Orders that have no meaning are refused here; docs/specification.md, Programs, says which.
 class ProgramReader {
   public:
-    ProgramReader(const JsonReader& object, Case& c) : case_(c) {
-        for (const JsonReader& item : object.at("program").items()) {
+    ProgramReader(const scenarios::JsonReader& object, Case& c) : case_(c) {
+        for (const scenarios::JsonReader& item : object.at("program").items()) {
             if (item.json().is_string() && item.text() == "window") {
                 for (int k = 0; k < c.micro_steps; ++k) add(item, {ActionKind::micro_step});
                 add(item, {ActionKind::step});
             } else if (item.json().is_string()) {
-                Action action{read_named<ActionKind>(item, kActionKinds)};
+                Action action{scenarios::read_named<ActionKind>(item, kActionKinds)};
                 if (needs_an_object(action.kind))
                     item.fail(fmt::format("expected an object with \"action\": \"{}\" and more",
                                           name_of(action.kind)));
@@ -249,7 +250,7 @@ class ProgramReader {
   private:
     static bool needs_an_object(ActionKind kind) { return kind >= ActionKind::rate; }
 
-    void add(const JsonReader& place, Action action) {
+    void add(const scenarios::JsonReader& place, Action action) {
         const bool mid_window = micro_steps_ > 0 && micro_steps_ < case_.micro_steps;
         switch (action.kind) {
             case ActionKind::micro_step:
@@ -297,7 +298,7 @@ class ProgramReader {
     int micro_steps_ = 0;  // of the open window
 };
 
-Injection read_injection(const JsonReader& object, const Case& c) {
+Injection read_injection(const scenarios::JsonReader& object, const Case& c) {
     object.allow({"micro_step", "rank", "parameter", "element", "value"});
     Injection injection;
     const auto micro_steps = std::ranges::count(c.program, ActionKind::micro_step, &Action::kind);
@@ -315,7 +316,7 @@ Injection read_injection(const JsonReader& object, const Case& c) {
     return injection;
 }
 
-TransportCase read_transport(const JsonReader& object, int ranks) {
+TransportCase read_transport(const scenarios::JsonReader& object, int ranks) {
     object.allow({"type", "count", "misalignment_bytes", "in_place"});
     TransportCase transport;
     try {
@@ -336,7 +337,7 @@ TransportCase read_transport(const JsonReader& object, int ranks) {
     return transport;
 }
 
-void read_scalars(const JsonReader& object, Case& c) {
+void read_scalars(const scenarios::JsonReader& object, Case& c) {
     const auto integer = [&](const char* key, auto& value, std::int64_t lowest,
                              std::int64_t highest) {
         if (object.has(key))
@@ -368,17 +369,17 @@ void read_scalars(const JsonReader& object, Case& c) {
         c.surroundings =
             static_cast<Surroundings>(object.at("surroundings").choice({"plain", "hostile"}));
     if (object.has("features"))
-        for (const JsonReader& feature : object.at("features").items())
+        for (const scenarios::JsonReader& feature : object.at("features").items())
             c.features.push_back(feature.text());
     if (object.has("options")) {
-        const JsonReader options = object.at("options");
+        const scenarios::JsonReader options = object.at("options");
         if (!options.json().is_object()) options.fail("expected an object");
         for (const auto& [name, value] : options.json().items()) c.options[name] = value.dump();
     }
 }
 
 // Whether a run can be kept in memory, and scaled gradients in fp16.
-void check_extent(const JsonReader& object, const Case& c, std::size_t elements) {
+void check_extent(const scenarios::JsonReader& object, const Case& c, std::size_t elements) {
     constexpr std::size_t kMostKept = std::size_t{1} << 28;
     const auto ranks = static_cast<std::size_t>(std::max(c.ranks, c.resume_ranks));
     if (elements * ranks > kMostKept / c.program.size())
@@ -396,7 +397,7 @@ void check_extent(const JsonReader& object, const Case& c, std::size_t elements)
 
 }  // namespace
 
-Case read_case(const JsonReader& object) {
+Case read_case(const scenarios::JsonReader& object) {
     object.allow({"family",
                   "purpose",
                   "stage",
@@ -436,14 +437,14 @@ Case read_case(const JsonReader& object) {
         return c;
     }
     if (object.has("groups"))
-        for (const JsonReader& group : object.at("groups").items())
+        for (const scenarios::JsonReader& group : object.at("groups").items())
             c.groups.push_back(read_group(group));
     else
         c.groups.emplace_back();
     if (c.groups.empty()) object.at("groups").fail("no group: leave the key out for a default one");
     if (object.has("loss_scale")) c.loss_scale = read_loss_scale(object.at("loss_scale"));
     std::size_t elements = 0;
-    for (const JsonReader& item : object.at("parameters").items()) {
+    for (const scenarios::JsonReader& item : object.at("parameters").items()) {
         ParameterCase parameter = read_parameter(item, c);
         if (std::ranges::count(c.parameters, parameter.name, &ParameterCase::name))
             item.at("name").fail(fmt::format("two parameters are named \"{}\"", parameter.name));
@@ -473,7 +474,7 @@ Case read_case(const JsonReader& object) {
     ProgramReader(object, c);
     check_extent(object, c, elements);
     if (object.has("inject"))
-        for (const JsonReader& injection : object.at("inject").items())
+        for (const scenarios::JsonReader& injection : object.at("inject").items())
             c.injections.push_back(read_injection(injection, c));
     if (object.has("reverse_parameters") && object.at("reverse_parameters").boolean()) {
         std::ranges::reverse(c.parameters);

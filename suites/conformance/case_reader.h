@@ -3,12 +3,12 @@
 
 #include <string>
 
+#include "scenarios/json_reader.h"
 #include "suites/conformance/case.h"
-#include "suites/conformance/json_reader.h"
 
 namespace zeroproof::suites {
 
 // An object whose keys are those that docs/cases.md lists. Throws BadInput.
-Case read_case(const JsonReader& object);
+Case read_case(const scenarios::JsonReader& object);
 
 }  // namespace zeroproof::suites

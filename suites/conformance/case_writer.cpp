@@ -12,13 +12,13 @@ namespace {
 constexpr std::string_view kUsages[] = {"always", "even_ranks", "odd_micro_steps", "alternating",
                                         "never"};
 
-Json parameter_to_json(const ParameterCase& parameter) {
-    Json json{{"name", parameter.name},
-              {"shape", parameter.shape},
-              {"group", parameter.group},
-              {"trainable", parameter.trainable},
-              {"usage", kUsages[static_cast<std::size_t>(parameter.usage)]},
-              {"gradient_exponent", parameter.gradient_exponent}};
+scenarios::Json parameter_to_json(const ParameterCase& parameter) {
+    scenarios::Json json{{"name", parameter.name},
+                         {"shape", parameter.shape},
+                         {"group", parameter.group},
+                         {"trainable", parameter.trainable},
+                         {"usage", kUsages[static_cast<std::size_t>(parameter.usage)]},
+                         {"gradient_exponent", parameter.gradient_exponent}};
     return json;
 }
 
@@ -44,17 +44,17 @@ Units kind_of_units(const Case& c) {
     return Units::listed;
 }
 
-Json units_to_json(const Case& c) {
-    Json units = Json::array();
+scenarios::Json units_to_json(const Case& c) {
+    scenarios::Json units = scenarios::Json::array();
     for (const UnitCase& unit : c.units) {
-        Json names = Json::array();
+        scenarios::Json names = scenarios::Json::array();
         for (const std::size_t p : unit.parameters) names.push_back(c.parameters[p].name);
         units.push_back(std::move(names));
     }
     return units;
 }
 
-Json group_to_json(const GroupCase& group) {
+scenarios::Json group_to_json(const GroupCase& group) {
     return {{"learning_rate", group.learning_rate},
             {"beta1", group.beta1},
             {"beta2", group.beta2},
@@ -63,8 +63,8 @@ Json group_to_json(const GroupCase& group) {
             {"decay", group.l2 ? "l2" : "decoupled"}};
 }
 
-Json action_to_json(const Action& action, const Case& c) {
-    Json json{{"action", name_of(action.kind)}};
+scenarios::Json action_to_json(const Action& action, const Case& c) {
+    scenarios::Json json{{"action", name_of(action.kind)}};
     switch (action.kind) {
         case ActionKind::micro_step:
             for (const Unused& unused : action.unused)
@@ -98,7 +98,7 @@ Json action_to_json(const Action& action, const Case& c) {
     return json;
 }
 
-Json transport_to_json(const TransportCase& transport) {
+scenarios::Json transport_to_json(const TransportCase& transport) {
     return {{"type", memory::name_of(transport.type)},
             {"count", transport.count},
             {"misalignment_bytes", transport.misalignment_bytes},
@@ -107,16 +107,16 @@ Json transport_to_json(const TransportCase& transport) {
 
 }  // namespace
 
-Json number_to_json(double value) {
+scenarios::Json number_to_json(double value) {
     if (std::isnan(value)) return "nan";
     if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
     return value;
 }
 
-Json case_to_json(const Case& c) {
-    Json json{{"family", c.family},
-              {"purpose", fmt::format("One case of the family {}.", c.family)},
-              {"id", c.id}};
+scenarios::Json case_to_json(const Case& c) {
+    scenarios::Json json{{"family", c.family},
+                         {"purpose", fmt::format("One case of the family {}.", c.family)},
+                         {"id", c.id}};
     if (c.transport) {
         json["ranks"] = c.ranks;
         json["seed"] = c.seed;
@@ -129,14 +129,14 @@ Json case_to_json(const Case& c) {
     json["micro_steps"] = c.micro_steps;
     const Units units = kind_of_units(c);
     const bool reversed = units == Units::by_parameter_reversed;
-    json["parameters"] = Json::array();
+    json["parameters"] = scenarios::Json::array();
     for (std::size_t p = 0; p < c.parameters.size(); ++p)
         json["parameters"].push_back(
             parameter_to_json(c.parameters[reversed ? c.parameters.size() - 1 - p : p]));
     if (units == Units::one || units == Units::listed) json["units"] = units_to_json(c);
     json["one_unit"] = units == Units::one;
     json["reverse_parameters"] = reversed;
-    json["groups"] = Json::array();
+    json["groups"] = scenarios::Json::array();
     for (const GroupCase& group : c.groups) json["groups"].push_back(group_to_json(group));
     json["bucket_elements"] = c.bucket_elements;
     json["overlap"] = c.overlap;
@@ -148,15 +148,15 @@ Json case_to_json(const Case& c) {
                           {"hysteresis", c.loss_scale.hysteresis},
                           {"minimum", c.loss_scale.minimum}};
     json["features"] = c.features;
-    json["options"] = Json::object();
+    json["options"] = scenarios::Json::object();
     for (const auto& [name, text] : c.options)
-        json["options"][name] = parse_json(text, "option " + name);
+        json["options"][name] = scenarios::parse_json(text, "option " + name);
     json["model"] = c.model == Model::echo ? "echo" : "dot";
     json["gradients"] = c.gradients == GradientKind::rounding ? "rounding" : "exact";
     json["surroundings"] = c.surroundings == Surroundings::hostile ? "hostile" : "plain";
-    json["program"] = Json::array();
+    json["program"] = scenarios::Json::array();
     for (const Action& action : c.program) json["program"].push_back(action_to_json(action, c));
-    json["inject"] = Json::array();
+    json["inject"] = scenarios::Json::array();
     for (const Injection& injection : c.injections)
         json["inject"].push_back({{"micro_step", injection.micro_step},
                                   {"rank", injection.rank},

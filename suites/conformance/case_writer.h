@@ -1,16 +1,16 @@
 // A case as JSON, in the format of docs/cases.md.
 #pragma once
 
+#include "scenarios/json_reader.h"
 #include "suites/conformance/case.h"
-#include "suites/conformance/json_reader.h"
 
 namespace zeroproof::suites {
 
 // A family of this one case, without a sweep: `read_family` makes an equal case of its text. The
 // twin is left out, and names of units that the format does not give are lost.
-Json case_to_json(const Case& c);
+scenarios::Json case_to_json(const Case& c);
 
 // "inf", "-inf" and "nan" as texts, which JSON has no numbers for.
-Json number_to_json(double value);
+scenarios::Json number_to_json(double value);
 
 }  // namespace zeroproof::suites

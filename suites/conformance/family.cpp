@@ -16,11 +16,11 @@ constexpr std::size_t kMostCases = 100'000;
 // The values of one place in a sweep; what a value is called in the id.
 struct Axis {
     std::string key;
-    std::vector<Json> values;
+    std::vector<scenarios::Json> values;
     std::vector<std::string> labels;
 };
 
-Axis read_axis(const std::string& key, const JsonReader& values) {
+Axis read_axis(const std::string& key, const scenarios::JsonReader& values) {
     Axis axis{key, {}, {}};
     // {"label": value, ...}, for values that are long, or [value, ...]
     if (values.json().is_object()) {
@@ -29,7 +29,7 @@ Axis read_axis(const std::string& key, const JsonReader& values) {
             axis.labels.push_back(label);
         }
     } else {
-        for (const JsonReader& value : values.items()) {
+        for (const scenarios::JsonReader& value : values.items()) {
             axis.values.push_back(value.json());
             axis.labels.push_back(value.json().is_string() ? value.text() : value.json().dump());
         }
@@ -41,14 +41,14 @@ Axis read_axis(const std::string& key, const JsonReader& values) {
 }
 
 // The object with `changes` laid over it.
-Json merged(Json object, const Json& changes) {
+scenarios::Json merged(scenarios::Json object, const scenarios::Json& changes) {
     for (const auto& [key, value] : changes.items()) object[key] = value;
     return object;
 }
 
 // The clauses on invariance compare a case with its twin element by element: both must train the
 // same parameters by the same program, and differ in what the family says.
-void check_twin(const Case& c, const std::string& differs_in, const JsonReader& twin) {
+void check_twin(const Case& c, const std::string& differs_in, const scenarios::JsonReader& twin) {
     const Case& other = c.twin.front();
     if (c.transport || other.transport) twin.fail("a test of the transport has no twin");
     const auto find = [&](const ParameterCase& p) {
@@ -87,18 +87,18 @@ void check_twin(const Case& c, const std::string& differs_in, const JsonReader& 
 }  // namespace
 
 std::vector<Case> read_family(std::string_view text, const std::string& file) {
-    const Json document = parse_json(text, file);
-    const JsonReader reader(document, file);
+    const scenarios::Json document = scenarios::parse_json(text, file);
+    const scenarios::JsonReader reader(document, file);
     const std::string family = reader.at("family").text();
     (void)reader.at("purpose").text();
 
-    Json common = document;
+    scenarios::Json common = document;
     common.erase("sweep");
     common.erase("twin");
     std::vector<Axis> axes;
     std::size_t count = 1;
     if (reader.has("sweep")) {
-        const JsonReader sweep = reader.at("sweep");
+        const scenarios::JsonReader sweep = reader.at("sweep");
         if (!sweep.json().is_object()) sweep.fail("expected an object");
         for (const auto& [key, unused] : sweep.json().items()) {
             axes.push_back(read_axis(key, sweep.at(key)));
@@ -107,9 +107,9 @@ std::vector<Case> read_family(std::string_view text, const std::string& file) {
         }
     }
     std::string twin_name;
-    Json twin_changes;
+    scenarios::Json twin_changes;
     if (reader.has("twin")) {
-        const JsonReader twin = reader.at("twin");
+        const scenarios::JsonReader twin = reader.at("twin");
         twin.allow({"differs_in", "changes"});
         // Each has a clause INVARIANT.*.
         (void)twin.at("differs_in")
@@ -122,7 +122,7 @@ std::vector<Case> read_family(std::string_view text, const std::string& file) {
 
     std::vector<Case> cases;
     for (std::size_t number = 0; number < count; ++number) {
-        Json object = common;
+        scenarios::Json object = common;
         std::string id = family;
         std::size_t rest = number;
         std::size_t below = count;
@@ -135,12 +135,12 @@ std::vector<Case> read_family(std::string_view text, const std::string& file) {
                               axis.labels[choice]);
         }
         const std::string where = fmt::format("{} ({})", file, id);
-        Case c = read_case(JsonReader(object, where));
+        Case c = read_case(scenarios::JsonReader(object, where));
         c.id = id;
         if (!twin_name.empty()) {
-            const Json twin_object = merged(object, twin_changes);
+            const scenarios::Json twin_object = merged(object, twin_changes);
             c.twin_of = twin_name;
-            c.twin.push_back(read_case(JsonReader(twin_object, where + " twin")));
+            c.twin.push_back(read_case(scenarios::JsonReader(twin_object, where + " twin")));
             c.twin.back().id = id + " (twin)";
             check_twin(c, twin_name, reader.at("twin"));
         }

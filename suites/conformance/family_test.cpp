@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "suites/conformance/json_reader.h"
+#include "scenarios/json_reader.h"
 
 namespace zeroproof::suites {
 namespace {
@@ -207,7 +207,7 @@ TEST(Family, EveryMistakeIsAnErrorThatNamesFileAndPlace) {
         try {
             read(text);
             ADD_FAILURE() << "accepted: " << text;
-        } catch (const BadInput& error) {
+        } catch (const scenarios::BadInput& error) {
             const std::string message = error.what();
             EXPECT_TRUE(message.starts_with("f.json")) << message;
             EXPECT_NE(message.find(place_or_reason), std::string::npos)
@@ -221,11 +221,12 @@ TEST(Family, SweepsOfAbsurdSizeAreRefusedBeforeTheyAreMade) {
     for (int i = 1; i < 400; ++i) values += fmt::format(", {}", i);
     values += "]";
     EXPECT_THROW(read(family(fmt::format(R"("sweep": {{"seed": {0}, "stage": {0}}})", values))),
-                 BadInput);
+                 scenarios::BadInput);
 }
 
 TEST(Family, ExampleInTheDocumentationIsRead) {
-    const std::string text = read_text_file(std::string(ZEROPROOF_SOURCE_DIR) + "/docs/cases.md");
+    const std::string text =
+        scenarios::read_text_file(std::string(ZEROPROOF_SOURCE_DIR) + "/docs/cases.md");
     const std::size_t begin = text.find("    {\n");
     const std::size_t end = text.find("\n    }\n", begin) + 6;
     ASSERT_NE(begin, std::string::npos);

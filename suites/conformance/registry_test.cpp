@@ -8,10 +8,10 @@
 #include <set>
 #include <string>
 
+#include "scenarios/json_reader.h"
 #include "suites/conformance/clause.h"
 #include "suites/conformance/clause_document.h"
 #include "suites/conformance/family.h"
-#include "suites/conformance/json_reader.h"
 
 namespace zeroproof::suites {
 namespace {
@@ -20,7 +20,7 @@ const std::filesystem::path kRoot = ZEROPROOF_SOURCE_DIR;
 constexpr std::string_view kSpecification = "docs/specification.md";
 
 std::string read(std::string_view file) {
-    return read_text_file((kRoot / file).string());
+    return scenarios::read_text_file((kRoot / file).string());
 }
 
 // With every run of white space as one space, so that lines may break anywhere.
@@ -100,9 +100,11 @@ TEST(Registry, EveryClauseIsNamedAsTheKillerOfAMutant) {
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
         if (entry.path().extension() != ".json") continue;
         const std::string file = entry.path().string();
-        const Json document = parse_json(read_text_file(file), file);
-        for (const JsonReader& mutant : JsonReader(document, file).at("mutants").items()) {
-            const JsonReader killed_by = mutant.at("killed_by");
+        const scenarios::Json document =
+            scenarios::parse_json(scenarios::read_text_file(file), file);
+        for (const scenarios::JsonReader& mutant :
+             scenarios::JsonReader(document, file).at("mutants").items()) {
+            const scenarios::JsonReader killed_by = mutant.at("killed_by");
             EXPECT_NE(find_clause(killed_by.text()), nullptr)
                 << file << ": no clause is named " << killed_by.text();
             killers.insert(killed_by.text());

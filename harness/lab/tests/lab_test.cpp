@@ -18,7 +18,7 @@
 #include "harness/lab/requirements.h"
 #include "harness/process/child.h"
 #include "harness/temporary_folder.h"
-#include "suites/conformance/json_reader.h"
+#include "scenarios/json_reader.h"
 
 namespace zeroproof::harness {
 namespace {
@@ -88,7 +88,7 @@ class Lab : public testing::Test {
 
     fs::path output_file() const { return folder_.path() / "output"; }
     std::vector<std::string> sorted_output() const {
-        std::istringstream text(suites::read_text_file(output_file().string()));
+        std::istringstream text(scenarios::read_text_file(output_file().string()));
         std::vector<std::string> lines;
         for (std::string line; std::getline(text, line);) lines.push_back(line);
         std::ranges::sort(lines);
@@ -126,7 +126,7 @@ TEST_F(Lab, HasRanksNodeByNodeAndTellsThemWhereTheyAre) {
                        "echo $OMPI_COMM_WORLD_RANK $(hostname) $ZEROPROOF_LAB "
                        "$(grep -c shaped $ZEROPROOF_TOPOLOGY) $(ls /sys/class/net | wc -l >&2)"}),
               0)
-        << suites::read_text_file(output_file().string());
+        << scenarios::read_text_file(output_file().string());
     std::vector<std::string> lines = sorted_output();
     std::erase_if(lines, [&](const std::string& line) { return line.find(name_) == line.npos; });
     EXPECT_EQ(
@@ -149,7 +149,7 @@ TEST_F(Lab, CarriesWhatItsLinksAreShapedTo) {
         ASSERT_EQ(run_lab({"lab-2x2-1g", "--bandwidth-gbit-per-s", fmt::format("{}", gbit_per_s)},
                           {LAB_STREAM}),
                   0)
-            << suites::read_text_file(output_file().string());
+            << scenarios::read_text_file(output_file().string());
         double received = 0;
         for (const std::string& line : sorted_output())
             if (line.starts_with("received ")) received = std::stod(line.substr(9));
@@ -205,7 +205,7 @@ TEST_F(Lab, CountsWhatStagesSendOverItsLinks) {
                                        "80K", "--units", "2", "--algorithms", "ring,hierarchical",
                                        "--repeat", "1", "--warmup", "1", "--json", file}),
               0)
-        << suites::read_text_file(output_file().string());
+        << scenarios::read_text_file(output_file().string());
     const BenchRecord record = read_bench_json(file);
     EXPECT_EQ(record.backend, "mpi");
     EXPECT_EQ(record.topology.nodes, 2);

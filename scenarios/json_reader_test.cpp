@@ -1,5 +1,5 @@
 // Reading what somebody else wrote: every fault is an error that names file and place.
-#include "suites/conformance/json_reader.h"
+#include "scenarios/json_reader.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <fstream>
 #include <functional>
 
-namespace zeroproof::suites {
+namespace zeroproof::scenarios {
 namespace {
 
 std::string error_of(const std::function<void()>& act) {
@@ -135,4 +135,4 @@ TEST(JsonReader, EveryMisfitIsAnErrorWithItsPlace) {
 }
 
 }  // namespace
-}  // namespace zeroproof::suites
+}  // namespace zeroproof::scenarios

@@ -1,4 +1,4 @@
-#include "suites/conformance/json_reader.h"
+#include "scenarios/json_reader.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,7 +10,7 @@
 #include <set>
 #include <sstream>
 
-namespace zeroproof::suites {
+namespace zeroproof::scenarios {
 
 Json parse_json(std::string_view text, const std::string& file) {
     std::vector<std::set<std::string>> keys;
@@ -112,4 +112,4 @@ void JsonReader::fail(const std::string& why) const {
     throw BadInput(fmt::format("{}: {}: {}", file_, pointer_.empty() ? "/" : pointer_, why));
 }
 
-}  // namespace zeroproof::suites
+}  // namespace zeroproof::scenarios

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace zeroproof::suites {
+namespace zeroproof::scenarios {
 
 using Json = nlohmann::ordered_json;
 
@@ -69,4 +69,4 @@ Enum read_named(const JsonReader& name, std::size_t values) {
     name.fail("unknown \"" + wanted + "\"; known is: " + known);
 }
 
-}  // namespace zeroproof::suites
+}  // namespace zeroproof::scenarios
