@@ -3,7 +3,8 @@
 namespace zeroproof::collectives {
 
 std::string_view name_of(Traffic traffic) {
-    constexpr std::string_view names[] = {"gradient", "parameter", "control"};
+    constexpr std::string_view names[kTraffics] = {"gradient", "parameter", "control", "activation",
+                                                   "checkpoint"};
     return names[static_cast<std::size_t>(traffic)];
 }
 

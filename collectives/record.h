@@ -11,8 +11,10 @@
 
 namespace zeroproof::collectives {
 
-// What the elements of an operation are.
-enum class Traffic { gradient, parameter, control };
+// What the elements of an operation are. `activation` is what a tensor-parallel group sums,
+// `checkpoint` the partitioned checkpoints of activations.
+enum class Traffic { gradient, parameter, control, activation, checkpoint };
+inline constexpr std::size_t kTraffics = 5;
 std::string_view name_of(Traffic traffic);
 
 struct CollectiveRecord {

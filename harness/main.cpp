@@ -15,12 +15,14 @@
 #include "harness/cli/report.h"
 #include "harness/cli/serve.h"
 #include "harness/cli/serve_plugin.h"
+#include "harness/cli/train_arguments.h"
 #include "harness/cli/vectors.h"
 #include "harness/cli/verify.h"
 #include "harness/mutants/command.h"
 #include "harness/plugin/library.h"
 #include "harness/version.h"
 #include "harness/writers/writer.h"
+#include "reference/checkpoint.h"
 #include "scenarios/json_reader.h"
 #include "suites/conformance/clause_document.h"
 
@@ -554,6 +556,9 @@ int main(int argc, char** argv) {
     add_verify(app, verify, code);
     add_fuzz(app, fuzz, code);
     add_bench(app, bench, code);
+    harness::TrainCommand train;
+    train.command = verify.command;
+    harness::add_train(app, train, code);
     harness::CompareOptions compare;
     add_compare(app, compare, code);
     harness::ReportOptions report;
@@ -588,6 +593,9 @@ int main(int argc, char** argv) {
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? 0 : kUsage;
     } catch (const scenarios::BadInput& error) {
+        fmt::print(stderr, "zeroproof: {}\n", error.what());
+        return kUsage;
+    } catch (const reference::BadCheckpoint& error) {
         fmt::print(stderr, "zeroproof: {}\n", error.what());
         return kUsage;
     } catch (const harness::LabRefused& error) {

@@ -15,17 +15,17 @@ std::string_view name_of(Category category) {
 }
 
 std::string_view name_of(Phase phase) {
-    constexpr std::string_view names[kPhases] = {"initialise", "forward",   "backward",
-                                                 "step",       "zero_grad", "evaluate",
-                                                 "save",       "load",      "read"};
+    constexpr std::string_view names[kPhases] = {"initialise", "forward",  "backward", "step",
+                                                 "zero_grad",  "evaluate", "save",     "load",
+                                                 "read",       "reduce"};
     return names[static_cast<std::size_t>(phase)];
 }
 
 void Ledger::add(Category category, std::size_t bytes) {
     live_[index(category)] += bytes;
     total_live_ += bytes;
-    peak_[index(category)] = std::max(peak_[index(category)], live_[index(category)]);
-    note_peak();
+    note_peak(category);
+    if (observer_ != nullptr) observer_->changed(*this);
 }
 
 void Ledger::remove(Category category, std::size_t bytes) {
@@ -34,17 +34,23 @@ void Ledger::remove(Category category, std::size_t bytes) {
                                            name_of(category), live_[index(category)]));
     live_[index(category)] -= bytes;
     total_live_ -= bytes;
+    if (observer_ != nullptr) observer_->changed(*this);
 }
 
 void Ledger::enter(Phase phase) {
     phase_ = phase;
-    note_peak();
+    for (std::size_t category = 0; category < kCategories; ++category)
+        note_peak(static_cast<Category>(category));
+    if (observer_ != nullptr) observer_->changed(*this);
 }
 
-void Ledger::note_peak() {
-    total_peak_ = std::max(total_peak_, total_live_);
-    auto& peak = peak_by_phase_[index(phase_)];
-    peak = std::max(peak, total_live_);
+void Ledger::note_peak(Category category) {
+    const auto raise = [](std::size_t& peak, std::size_t live) { peak = std::max(peak, live); };
+    const std::size_t live = live_[index(category)];
+    raise(peak_[index(category)], live);
+    raise(categories_by_phase_[index(phase_)][index(category)], live);
+    raise(total_peak_, total_live_);
+    raise(peak_by_phase_[index(phase_)], total_live_);
 }
 
 }  // namespace zeroproof::memory

@@ -22,8 +22,20 @@ enum class Category {
 inline constexpr std::size_t kCategories = 8;
 
 // What a rank is doing. `read` is an inspection from outside, which training does not need.
-enum class Phase { initialise, forward, backward, step, zero_grad, evaluate, save, load, read };
-inline constexpr std::size_t kPhases = 9;
+// `reduce` is what is left of the gradients' reduction once backward has computed them all.
+enum class Phase {
+    initialise,
+    forward,
+    backward,
+    step,
+    zero_grad,
+    evaluate,
+    save,
+    load,
+    read,
+    reduce
+};
+inline constexpr std::size_t kPhases = 10;
 
 std::string_view name_of(Category category);
 std::string_view name_of(Phase phase);
@@ -46,20 +58,33 @@ class Ledger {
     std::size_t peak_bytes() const { return total_peak_; }
     // Most bytes live at once while in `phase`; 0 for a phase never entered.
     std::size_t peak_bytes(Phase phase) const { return peak_by_phase_[index(phase)]; }
-    // Most bytes of one category live at once.
+    // Most bytes of one category live at once, ever or while in `phase`.
     std::size_t peak_bytes(Category category) const { return peak_[index(category)]; }
+    std::size_t peak_bytes(Phase phase, Category category) const {
+        return categories_by_phase_[index(phase)][index(category)];
+    }
+
+    // Told of each change, after it is made, if anybody is; outlives the ledger.
+    class Observer {
+      public:
+        virtual ~Observer() = default;
+        virtual void changed(const Ledger& ledger) = 0;
+    };
+    void observe(Observer* observer) { observer_ = observer; }
 
   private:
     template <typename Enum>
     static std::size_t index(Enum value) {
         return static_cast<std::size_t>(value);
     }
-    void note_peak();
+    void note_peak(Category category);
 
     Phase phase_ = Phase::initialise;
     BytesByCategory live_{};
     BytesByCategory peak_{};
     std::array<std::size_t, kPhases> peak_by_phase_{};
+    std::array<BytesByCategory, kPhases> categories_by_phase_{};
+    Observer* observer_ = nullptr;
     std::size_t total_live_ = 0;
     std::size_t total_peak_ = 0;
 };

@@ -40,6 +40,7 @@ Space::Storage Space::take(Category category, std::size_t bytes) {
         quarantine_.capacity() < quarantine_.size() + taken_ + 1)
         quarantine_.reserve(2 * (quarantine_.size() + taken_ + 1));
     ledger_.add(category, bytes);
+    if (observer_ != nullptr) observer_->taken(storage.get(), category, bytes);
     ++taken_;
     return storage;
 }
@@ -47,6 +48,7 @@ Space::Storage Space::take(Category category, std::size_t bytes) {
 void Space::give_back(Category category, std::size_t bytes, Storage storage) noexcept {
     poison(storage.get(), bytes);
     ledger_.remove(category, bytes);
+    if (observer_ != nullptr) observer_->returned(storage.get());
     --taken_;
     if (returned_ == Returned::quarantined) quarantine_.push_back(std::move(storage));
 }

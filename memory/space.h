@@ -30,6 +30,15 @@ enum class Returned {
     quarantined  // kept, full of poison, until the space ends: a late reader finds NaN
 };
 
+// Told of each buffer of a space, as it is taken and returned; outlives the space.
+class SpaceObserver {
+  public:
+    virtual ~SpaceObserver() = default;
+    // `storage` names the buffer until it is returned.
+    virtual void taken(const std::byte* storage, Category category, std::size_t bytes) = 0;
+    virtual void returned(const std::byte* storage) = 0;
+};
+
 // One memory of one rank: a device or a host. Used by the thread of that rank alone.
 class Space {
   public:
@@ -45,6 +54,7 @@ class Space {
     std::size_t capacity_bytes() const { return capacity_bytes_; }
     Ledger& ledger() { return ledger_; }
     const Ledger& ledger() const { return ledger_; }
+    void observe(SpaceObserver* observer) { observer_ = observer; }
 
   private:
     friend class Buffer;
@@ -59,6 +69,7 @@ class Space {
     Ledger ledger_;
     std::size_t taken_ = 0;  // buffers that are live
     std::vector<Storage> quarantine_;
+    SpaceObserver* observer_ = nullptr;
 };
 
 // Elements of one type in a space: owned, 64-byte aligned, full of poison when taken and when

@@ -16,12 +16,20 @@ namespace zeroproof::reference {
 Stage::Stage(const Setup& setup, std::span<const FlatParameters> flats, std::size_t owner)
     : setup_(setup),
       states_(flats, owner, setup.options.precision, setup.model, setup.space),
-      loss_scale_(setup.options.precision, setup.options.loss_scale) {}
+      loss_scale_(setup.options.precision, setup.options.loss_scale) {
+    const collectives::Communicator* cut_over = setup.channels.tensor_parallel;
+    const bool counts_copies = cut_over == nullptr || cut_over->rank() == 0;
+    for (const Slice& slice : owned())
+        if (counts_copies || setup.model.parameters()[slice.parameter].is_shard)
+            counted_.push_back(slice);
+}
 
 GradientMeasure Stage::measure_gradients() {
     GradientMeasure measure;
-    for (const Slice& slice : owned()) measure.add(gradient(slice), gradient_divisor());
+    for (const Slice& slice : counted_) measure.add(gradient(slice), gradient_divisor());
     if (is_partitioned()) measure.reduce(setup_.channels.control);
+    if (setup_.channels.tensor_parallel != nullptr)
+        measure.reduce(*setup_.channels.tensor_parallel);
     return measure;
 }
 
@@ -98,6 +106,14 @@ void Stage::barrier() {
     auto* data = reinterpret_cast<std::byte*>(&nothing);
     setup_.channels.control.all_reduce(data, data, 1, DType::int32, collectives::Reduction::sum)
         .wait();
+}
+
+std::size_t Stage::first_rank_where(bool yes) {
+    auto first = static_cast<std::int32_t>(yes ? rank() : ranks());
+    auto* bytes = reinterpret_cast<std::byte*>(&first);
+    setup_.channels.control.all_reduce(bytes, bytes, 1, DType::int32, collectives::Reduction::min)
+        .wait();
+    return static_cast<std::size_t>(first);
 }
 
 Progress Stage::progress() const {

@@ -23,6 +23,8 @@ struct Channels {
     collectives::Communicator& gradients;
     collectives::Communicator& parameters;
     collectives::Communicator& control;
+    // The group over which weights are cut, if they are: the norm is of the whole model.
+    collectives::Communicator* tensor_parallel = nullptr;
 };
 
 // What a stage is made from. All of it outlives the stage.
@@ -69,6 +71,8 @@ class Stage {
     virtual void begin_backward(bool last) = 0;
     virtual void accept_gradient(std::size_t unit, std::span<const Tensor> gradients) = 0;
     virtual void end_backward() = 0;
+    // Returns once the window's gradient is reduced; what follows does so by itself.
+    void wait_for_gradients() { complete_gradients(); }
 
     // --- Edits of the window's reduced gradient, before the step. Collective. ---
     void clip_gradients(double bound);
@@ -101,6 +105,8 @@ class Stage {
 
     // Returns once every rank has called it.
     void barrier();
+    // The lowest rank that says yes, or ranks() if none does. Collective.
+    std::size_t first_rank_where(bool yes);
 
     Progress progress() const;
     void restore(const Progress& progress);
@@ -127,6 +133,9 @@ class Stage {
     GradientMeasure measure_gradients();
 
     OptimizerStates states_;
+    // The owned slices that are part of the norm: of what each rank of a tensor-parallel group has
+    // a copy of, one counts.
+    std::vector<Slice> counted_;
     LossScale loss_scale_;
     std::int64_t steps_taken_ = 0;
     std::int64_t steps_skipped_ = 0;

@@ -360,7 +360,8 @@ class EvidenceReader {
         CollectiveRecord record;
         record.rank = rank_;
         record.phase = read_named<memory::Phase>(object.at("phase"), memory::kPhases);
-        record.traffic = read_named<collectives::Traffic>(object.at("traffic"), kTraffics);
+        record.traffic =
+            read_named<collectives::Traffic>(object.at("traffic"), collectives::kTraffics);
         record.op = read_named<collectives::Op>(object.at("op"), kOps);
         record.reduction = read_named<collectives::Reduction>(object.at("reduction"), kReductions);
         record.type = read_named<memory::DType>(object.at("type"), std::size(memory::kAllDTypes));
@@ -420,7 +421,6 @@ class EvidenceReader {
             result_.evidence.peak_bytes);
     }
 
-    static constexpr std::size_t kTraffics = 3;
     static constexpr std::size_t kOps = 8;
     static constexpr std::size_t kReductions = 5;
     static constexpr std::size_t kRaceKinds = 3;

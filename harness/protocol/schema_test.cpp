@@ -183,7 +183,7 @@ TEST_F(Schemas, ListTheNamesThatAreRead) {
     EXPECT_EQ(listed("/$defs/collective/properties/type"),
               names<memory::DType>(std::size(memory::kAllDTypes)));
     EXPECT_EQ(listed("/$defs/collective/properties/reduction"), names<collectives::Reduction>(5));
-    EXPECT_EQ(listed("/$defs/collective/properties/traffic"), names<collectives::Traffic>(3));
+    EXPECT_EQ(listed("/$defs/collective/properties/traffic"), names<collectives::Traffic>(collectives::kTraffics));
     EXPECT_EQ(listed("/$defs/race/properties/kind"), names<collectives::RaceKind>(3));
 }
 
