@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "harness/measure.h"
+#include "suites/conformance/observed_gradients.h"
 
 namespace zeroproof::harness {
 
@@ -201,7 +202,7 @@ class Runner {
         result.message = evidence.message;
         std::vector<suites::Expected> expected;
         if (!c.transport && evidence.status == suites::RunStatus::completed)
-            expected = suites::expect(c, subject_.declaration().meanings);
+            expected = suites::expect_after(c, subject_.declaration().meanings, evidence);
         const suites::Context context{c, subject_.declaration(), evidence, expected, twin};
         for (const suites::Clause* clause : clauses_for(c))
             result.clauses.push_back({clause, suites::judge(*clause, context), {}});

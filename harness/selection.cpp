@@ -24,6 +24,7 @@ namespace {
 // the family's purpose.
 bool suits(const Case& c, const suites::Declaration& declaration) {
     if (c.transport) return declaration.tests_transport;
+    if (c.transformer && !declaration.trains_transformers) return false;
     if (declaration.undeclared || !c.features.empty()) return true;
     return outside_declaration(c, declaration).empty() &&
            (c.twin.empty() || outside_declaration(c.twin.front(), declaration).empty());

@@ -12,6 +12,8 @@
 #include "harness/bench/bench_json.h"
 #include "harness/process/child.h"
 #include "harness/temporary_folder.h"
+#include "harness/train/train_json.h"
+#include "harness/train/train_json_read.h"
 #include "harness/writers/text.h"
 #include "harness/writers/writer.h"
 #include "scenarios/json_reader.h"
@@ -53,13 +55,41 @@ std::string python_path() {
     return path;
 }
 
-// What is written of the records is what has been read of them: nothing else comes to the page.
+struct CheckedRecord {
+    bool is_of_training = false;
+    std::string text;
+};
+
+// Of bench or of train. What is written of it is what has been read: nothing else comes to the
+// page.
+CheckedRecord checked(const std::string& file) {
+    const std::string text = scenarios::read_text_file(file);
+    const scenarios::Json document = scenarios::parse_json(text, file);
+    if (is_train_json(document)) return {true, train_json(read_train_json(document, file))};
+    return {false, to_bench_json(parse_bench_json(text, file))};
+}
+
+std::vector<CheckedRecord> checked(const std::vector<std::string>& files) {
+    std::vector<CheckedRecord> records;
+    for (const std::string& file : files) {
+        records.push_back(checked(file));
+        if (records.back().is_of_training != records.front().is_of_training)
+            throw scenarios::BadInput(fmt::format(
+                "{} is a record of `zeroproof {}`, {} one of `zeroproof {}`: a report is of one "
+                "kind, so make two",
+                files.front(), records.front().is_of_training ? "train" : "bench", file,
+                records.back().is_of_training ? "train" : "bench"));
+    }
+    return records;
+}
+
 std::vector<std::string> arguments_for(const ReportOptions& options, const std::string& python,
                                        const fs::path& page, const fs::path& folder) {
     std::vector<std::string> arguments = {python, "-m", "zeroproof_report", page};
-    for (std::size_t i = 0; i < options.records.size(); ++i) {
+    const std::vector<CheckedRecord> records = checked(options.records);
+    for (std::size_t i = 0; i < records.size(); ++i) {
         const fs::path copy = folder / fmt::format("{}.json", i);
-        write_whole(copy, to_bench_json(read_bench_json(options.records[i])));
+        write_whole(copy, records[i].text);
         // As one word: a name may begin with a dash.
         arguments.push_back("--record=" + copy.string());
         arguments.push_back("--name=" + printable(options.records[i]));

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <ctime>
+#include <filesystem>
+#include <optional>
 
 #include "harness/train/run_training.h"
 #include "harness/train/train_json.h"
@@ -53,6 +55,10 @@ TrainPlan plan_of(const TrainCommand& options) {
     plan.checkpoint_folder = options.checkpoint_folder;
     plan.checkpoint_every = options.checkpoint_every;
     plan.resume_from = options.resume;
+    // A run that goes on keeps its checkpoints where they are, unless told otherwise.
+    const bool is_series =
+        !options.resume.empty() && !std::filesystem::exists(options.resume + "/run.json");
+    if (plan.checkpoint_folder.empty() && is_series) plan.checkpoint_folder = options.resume;
     plan.timeline_end = plan.timeline_begin + options.trace_steps;
     plan.timeout = std::chrono::seconds(options.timeout_seconds);
     check(plan);
@@ -71,7 +77,7 @@ int train_command(const TrainCommand& options) {
         fmt::print("{}", known_models());
         return 0;
     }
-    for (const std::string& file : {options.json_file, options.trace_file})
+    for (const std::string& file : {options.json_file, options.trace_file, options.tensors_file})
         if (!file.empty()) check_writable(file);
     TrainRecord record;
     record.zeroproof_version = kVersion;
@@ -87,10 +93,15 @@ int train_command(const TrainCommand& options) {
 
     const bool shows =
         options.progress == "always" || (options.progress == "auto" && isatty(STDERR_FILENO) != 0);
+    std::optional<TensorLog> tensors;
+    if (!options.tensors_file.empty()) tensors.emplace(record.plan);
     TrainingProgress progress(record.plan, shows);
     fmt::print("{}", training_header(record.plan, data));
     try {
-        run_training(data, {.step = [&](const StepResult& step) { progress.step(step); }}, record);
+        run_training(data,
+                     {.step = [&](const StepResult& step) { progress.step(step); },
+                      .tensors = tensors ? &*tensors : nullptr},
+                     record);
     } catch (const memory::OutOfMemory& error) {
         record.ended_by = error.what();
         progress.end();
@@ -104,6 +115,7 @@ int train_command(const TrainCommand& options) {
         fmt::print(stderr, "zeroproof train: {}\n", record.ended_by);
         return kRanksFailed;
     }
+    if (tensors) write_whole(options.tensors_file, tensors->bytes());
     fmt::print("{}", training_summary(record));
     return is_as_predicted(record) ? 0 : kNotAsPredicted;
 }

@@ -38,6 +38,7 @@ struct TrainCommand {
     std::string json_file;
     std::string trace_file;
     std::int64_t trace_steps = 1;
+    std::string tensors_file;
     std::string progress = "auto";
     bool list = false;
     std::string command;  // as typed, for the record

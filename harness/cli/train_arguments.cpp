@@ -105,6 +105,11 @@ void add_train(CLI::App& app, TrainCommand& options, int& code) {
         ->capture_default_str()
         ->check(CLI::Range(1, 10000));
     train
+        ->add_option("--tensors", options.tensors_file,
+                     "Write all gradients and weights of each step, for a comparison with another "
+                     "implementation, as safetensors")
+        ->type_name("FILE");
+    train
         ->add_option("--timeout", options.timeout_seconds,
                      "Seconds that a rank may wait for another")
         ->capture_default_str()

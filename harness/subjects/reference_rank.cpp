@@ -88,25 +88,50 @@ void ReferenceRank::Observed<BaseModel>::backward(std::size_t unit,
     BaseModel::backward(unit, weights, gradients, loss_scale);
 }
 
-ReferenceRank::ReferenceRank(const Case& c, const ProgramPart& part, int rank)
+ReferenceRank::ReferenceRank(const Case& c, const ProgramPart& part, int rank, int peer)
     : case_(c),
       part_(part),
       rank_(rank),
       gradients_(c, part.ranks),
       terms_(*this),
-      space_(fmt::format("the device of rank {}", rank), memory::Space::kUnlimited,
+      space_(c.transformer && c.transformer->tensor_parallel > 1
+                 ? fmt::format("the device of rank {}, tensor-parallel rank {}", rank, peer)
+                 : fmt::format("the device of rank {}", rank),
+             memory::Space::kUnlimited,
              c.surroundings == suites::Surroundings::hostile ? memory::Returned::quarantined
                                                              : memory::Returned::reused),
+      host_(fmt::format("the host memory of rank {}", rank)),
+      allocations_(space_.ledger()),
       meter_(space_.ledger()) {
-    if (c.model == suites::Model::echo) {
-        auto echo = std::make_unique<Observed<reference::EchoModel>>(c, *this);
+    for (std::size_t a = 0; a < part.begin; ++a)
+        micro_step_ += c.program[a].kind == ActionKind::micro_step;
+}
+
+void ReferenceRank::make_model(collectives::Communicator* activations,
+                               collectives::Communicator* checkpoints) {
+    if (case_.transformer) {
+        const suites::TransformerCase& t = *case_.transformer;
+        space_.observe(&allocations_);
+        const reference::TransformerOptions options{
+            .samples = t.samples,
+            .seed = case_.seed,
+            .blocks_per_checkpoint = t.blocks_per_checkpoint,
+            .checkpoints = {.partition_over = t.partition_checkpoints ? checkpoints : nullptr,
+                            .host = t.offload_checkpoints ? &host_ : nullptr,
+                            .contiguous = t.contiguous_checkpoints},
+            .tensor_parallel = t.tensor_parallel > 1 ? activations : nullptr};
+        auto transformer = std::make_unique<ObservedTransformer>(
+            case_, options, space_,
+            [this](bool backward, std::size_t unit) { note_in_flight(backward, unit); });
+        transformer_ = transformer.get();
+        model_ = std::move(transformer);
+    } else if (case_.model == suites::Model::echo) {
+        auto echo = std::make_unique<Observed<reference::EchoModel>>(case_, *this);
         echo_ = echo.get();
         model_ = std::move(echo);
     } else {
-        model_ = std::make_unique<Observed<reference::DotModel>>(c, *this);
+        model_ = std::make_unique<Observed<reference::DotModel>>(case_, *this);
     }
-    for (std::size_t a = 0; a < part.begin; ++a)
-        micro_step_ += c.program[a].kind == ActionKind::micro_step;
 }
 
 void ReferenceRank::Terms::initial_weights(std::size_t parameter, std::size_t begin,
@@ -129,23 +154,32 @@ bool ReferenceRank::Terms::terms(std::size_t unit, std::size_t parameter,
     return true;
 }
 
-void ReferenceRank::run(collectives::Communicator& world) {
-    const auto channel =
-        [&](collectives::Traffic traffic) -> std::unique_ptr<collectives::Communicator> {
-        auto group = world.split(0, world.rank());
-        evidence_.races_watched = case_.surroundings == suites::Surroundings::hostile;
-        if (evidence_.races_watched)
-            group = std::make_unique<collectives::AdversarialCommunicator>(
-                std::move(group), case_.seed + static_cast<std::uint64_t>(rank_), evidence_.races);
-        return std::make_unique<collectives::MeteredCommunicator>(std::move(group), traffic,
-                                                                  meter_);
-    };
-    const auto gradients = channel(collectives::Traffic::gradient);
-    const auto parameters = channel(collectives::Traffic::parameter);
-    const auto control = channel(collectives::Traffic::control);
+std::unique_ptr<collectives::Communicator> ReferenceRank::channel(collectives::Communicator& group,
+                                                                  collectives::Traffic traffic) {
+    auto channel = group.split(0, group.rank());
+    evidence_.races_watched = case_.surroundings == suites::Surroundings::hostile;
+    if (evidence_.races_watched)
+        channel = std::make_unique<collectives::AdversarialCommunicator>(
+            std::move(channel), case_.seed + static_cast<std::uint64_t>(rank_), evidence_.races);
+    return std::make_unique<collectives::MeteredCommunicator>(std::move(channel), traffic, meter_);
+}
 
-    reference::Trainer trainer(*model_, options_of(case_, part_.stage),
-                               {*gradients, *parameters, *control}, space_);
+void ReferenceRank::run(collectives::Communicator& world) {
+    using collectives::Traffic;
+    const int peers = case_.transformer ? case_.transformer->tensor_parallel : 1;
+    const auto same_place = world.split(world.rank() % peers, world.rank());
+    const auto group = world.split(world.rank() / peers, world.rank());
+    const auto gradients = channel(*same_place, Traffic::gradient);
+    const auto parameters = channel(*same_place, Traffic::parameter);
+    const auto control = channel(*same_place, Traffic::control);
+    const auto activations = channel(*group, Traffic::activation);
+    const auto checkpoints = channel(*group, Traffic::checkpoint);
+    const auto norm = channel(*group, Traffic::control);
+
+    make_model(activations.get(), checkpoints.get());
+    reference::Trainer trainer(
+        *model_, options_of(case_, part_.stage),
+        {*gradients, *parameters, *control, peers > 1 ? norm.get() : nullptr}, space_);
     action_ = static_cast<int>(part_.begin) - 1;
     if (part_.load_from.empty()) take_snapshot(ActionKind::step, trainer.stage());
     for (std::size_t a = part_.begin; a < part_.end; ++a) {
@@ -163,22 +197,15 @@ void ReferenceRank::run(collectives::Communicator& world) {
 void ReferenceRank::note_in_flight(bool backward, std::size_t unit) {
     evidence_.in_flight.push_back({action_, backward, unit,
                                    meter_.in_flight(collectives::Traffic::gradient),
-                                   meter_.in_flight(collectives::Traffic::parameter)});
+                                   meter_.in_flight(collectives::Traffic::parameter),
+                                   transformer_ != nullptr && transformer_->moves_checkpoint()});
 }
 
 void ReferenceRank::act(const suites::Action& action, reference::Trainer& trainer) {
     reference::Stage& stage = trainer.stage();
     const auto factor = static_cast<float>(action.value);
     switch (action.kind) {
-        case ActionKind::micro_step:
-            enter(Phase::forward);
-            trainer.forward();
-            take_echoes(false);
-            enter(Phase::backward);
-            trainer.backward();
-            take_echoes(true);
-            ++micro_step_;
-            return;
+        case ActionKind::micro_step: micro_step(trainer); return;
         case ActionKind::step: {
             const float divisor = stage.gradient_divisor();  // the step may change the loss scale
             enter(Phase::step);
@@ -196,6 +223,8 @@ void ReferenceRank::act(const suites::Action& action, reference::Trainer& traine
             break;
         case ActionKind::evaluate:
             enter(Phase::evaluate);
+            if (transformer_ != nullptr)
+                transformer_->begin_micro_step(micro_step_, rank_, part_.ranks);
             trainer.evaluate();
             take_echoes(false);
             break;
@@ -233,6 +262,21 @@ void ReferenceRank::act(const suites::Action& action, reference::Trainer& traine
             throw std::logic_error("outside of what the reference declares");
     }
     take_snapshot(action.kind, stage);
+}
+
+void ReferenceRank::micro_step(reference::Trainer& trainer) {
+    enter(Phase::forward);
+    if (transformer_ != nullptr) transformer_->begin_micro_step(micro_step_, rank_, part_.ranks);
+    trainer.forward();
+    if (transformer_ != nullptr) transformer_->note_after_forward(space_.ledger(), host_.ledger());
+    take_echoes(false);
+    enter(Phase::backward);
+    trainer.backward();
+    take_echoes(true);
+    ++micro_step_;
+    if (transformer_ == nullptr) return;
+    transformer_->note_after_backward(space_.ledger());
+    evidence_.micro_steps.push_back(transformer_->take(action_));
 }
 
 void ReferenceRank::take_echoes(bool backward) {
@@ -281,8 +325,14 @@ void ReferenceRank::note_gradients(suites::Snapshot& snapshot, reference::Stage&
 suites::RankEvidence ReferenceRank::take_evidence() {
     evidence_.collectives = meter_.records();
     evidence_.collective_actions.resize(evidence_.collectives.size(), action_);
-    for (std::size_t phase = 0; phase < memory::kPhases; ++phase)
-        evidence_.peak_bytes[phase] = space_.ledger().peak_bytes(static_cast<memory::Phase>(phase));
+    for (std::size_t p = 0; p < memory::kPhases; ++p) {
+        const auto phase = static_cast<Phase>(p);
+        evidence_.peak_bytes[p] = space_.ledger().peak_bytes(phase);
+        for (std::size_t category = 0; category < memory::kCategories; ++category)
+            evidence_.peak_bytes_by_category[p][category] =
+                space_.ledger().peak_bytes(phase, static_cast<memory::Category>(category));
+    }
+    evidence_.allocations = allocations_.take();
     return std::move(evidence_);
 }
 

@@ -4,6 +4,8 @@
 #include <memory>
 
 #include "collectives/metered.h"
+#include "harness/subjects/allocation_recorder.h"
+#include "harness/subjects/observed_transformer.h"
 #include "harness/subjects/program_part.h"
 #include "memory/space.h"
 #include "reference/models/echo.h"
@@ -15,9 +17,10 @@ namespace zeroproof::harness {
 
 class ReferenceRank {
   public:
-    ReferenceRank(const suites::Case& c, const ProgramPart& part, int rank);
+    // `rank` is of the data-parallel ranks, `peer` of the tensor-parallel group.
+    ReferenceRank(const suites::Case& c, const ProgramPart& part, int rank, int peer = 0);
 
-    // In the thread of the rank.
+    // In the thread of the rank. The ranks of a tensor-parallel group are neighbours in `world`.
     void run(collectives::Communicator& world);
     // Afterwards, in any.
     suites::RankEvidence take_evidence();
@@ -48,6 +51,10 @@ class ReferenceRank {
         ReferenceRank& owner_;
     };
 
+    std::unique_ptr<collectives::Communicator> channel(collectives::Communicator& group,
+                                                       collectives::Traffic traffic);
+    void make_model(collectives::Communicator* activations, collectives::Communicator* checkpoints);
+    void micro_step(reference::Trainer& trainer);
     // What is in flight while a unit computes.
     void note_in_flight(bool backward, std::size_t unit);
     void act(const suites::Action& action, reference::Trainer& trainer);
@@ -61,9 +68,12 @@ class ReferenceRank {
     int rank_;
     suites::Gradients gradients_;
     Terms terms_;
-    std::unique_ptr<reference::DotModel> model_;
-    reference::EchoModel* echo_ = nullptr;  // the model, if it is one
     memory::Space space_;
+    memory::Space host_;
+    AllocationRecorder allocations_;
+    std::unique_ptr<reference::Model> model_;
+    reference::EchoModel* echo_ = nullptr;        // the model, if it is one
+    ObservedTransformer* transformer_ = nullptr;  // likewise
     collectives::Meter meter_;
     suites::RankEvidence evidence_;
     int action_ = -1;

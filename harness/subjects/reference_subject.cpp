@@ -11,6 +11,7 @@
 #include "harness/subjects/reference_rank.h"
 #include "harness/subjects/transport_run.h"
 #include "harness/temporary_folder.h"
+#include "reference/tensor/matmul.h"
 
 namespace zeroproof::harness {
 
@@ -40,6 +41,7 @@ class ReferenceSubject : public suites::Subject {
         declaration_.peak_bytes = [](const Case& c, memory::Phase phase, int) {
             return reference_peak_bytes(c, phase);
         };
+        declaration_.trains_transformers = carrier.algorithms == nullptr;
         if (carrier.algorithms == nullptr) return;
         declaration_.name = fmt::format("reference by {}", carrier.algorithms->name);
         declaration_.not_promised["TRANSPORT.ACCUMULATION"] =
@@ -69,9 +71,18 @@ class ReferenceSubject : public suites::Subject {
     // Whether it came to its end.
     bool run_segment(const Case& c, const ProgramPart& part, std::chrono::milliseconds timeout,
                      Evidence& evidence) const {
-        evidence.segments.push_back(
-            {part.ranks, part.stage,
-             run_reference_part(c, part, timeout, evidence.status, evidence.message, carrier_)});
+        suites::Segment& segment =
+            evidence.segments.emplace_back(suites::Segment{part.ranks, part.stage, {}, {}});
+        std::vector<suites::RankEvidence> all =
+            run_reference_part(c, part, timeout, evidence.status, evidence.message, carrier_);
+        // Neighbours are of one tensor-parallel group.
+        const auto peers =
+            static_cast<std::size_t>(c.transformer ? c.transformer->tensor_parallel : 1);
+        segment.peers.resize(peers - 1);
+        for (std::size_t rank = 0; rank < all.size(); ++rank) {
+            const std::size_t peer = rank % peers;
+            (peer == 0 ? segment.by_rank : segment.peers[peer - 1]).push_back(std::move(all[rank]));
+        }
         return evidence.status == RunStatus::completed;
     }
 
@@ -85,11 +96,13 @@ std::vector<suites::RankEvidence> run_reference_part(const Case& c, const Progra
                                                      std::chrono::milliseconds timeout,
                                                      RunStatus& status, std::string& message,
                                                      const Carrier& carrier) {
+    const int peers = c.transformer ? c.transformer->tensor_parallel : 1;
     std::vector<std::unique_ptr<ReferenceRank>> ranks;
-    for (int rank = 0; rank < part.ranks; ++rank)
-        ranks.push_back(std::make_unique<ReferenceRank>(c, part, rank));
-    collectives::ThreadWorld world(part.ranks, timeout);
+    for (int rank = 0; rank < part.ranks * peers; ++rank)
+        ranks.push_back(std::make_unique<ReferenceRank>(c, part, rank / peers, rank % peers));
+    collectives::ThreadWorld world(part.ranks * peers, timeout);
     const auto failure = world.run([&](collectives::Communicator& communicator) {
+        if (c.transformer) reference::set_threads_per_rank(1);
         with_carrier(carrier, communicator, [&](collectives::Communicator& group) {
             ranks[static_cast<std::size_t>(group.rank())]->run(group);
         });

@@ -43,6 +43,7 @@ void run_training(const TextData& data, const TrainingWatch& watch, TrainRecord&
         reference::set_threads_per_rank(threads_of_rank);
         const int rank = communicator.rank();
         TrainRank trained(plan, data, communicator);
+        trained.log_to(watch.tensors);
         trained.run([&](const StepResult& result) {
             record.steps.push_back(result);
             watch.step(result);

@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "harness/train/tensor_log.h"
 #include "harness/train/text_data.h"
 #include "harness/train/train_record.h"
 
@@ -13,6 +14,8 @@ struct TrainingWatch {
     std::function<void(const StepResult&)> step = [](const StepResult&) {};
     // Given each rank's weights at the end, if anybody wants them.
     std::function<void(int rank, std::vector<std::vector<float>> weights)> weights{};
+    // Filled in by the ranks, if it is not null.
+    TensorLog* tensors = nullptr;
 };
 
 // Fills `record`, whose plan, data name and origin are given; `complete` says whether it came to

@@ -7,12 +7,17 @@
 #include <map>
 #include <tuple>
 
+#include "harness/train/tensor_log.h"
+#include "harness/train/train_checkpoint.h"
+
 namespace zeroproof::harness {
 
 namespace {
 
 using collectives::Traffic;
 using memory::Phase;
+
+}  // namespace
 
 reference::TransformerShape shape_of(const scenarios::TransformerModel& model) {
     using Family = reference::TransformerFamily;
@@ -44,8 +49,6 @@ reference::Options options_of(const TrainPlan& plan) {
     options.clip_norm = plan.clip_norm;
     return options;
 }
-
-}  // namespace
 
 TrainRank::TrainRank(const TrainPlan& plan, const TextData& data, collectives::Communicator& world)
     : plan_(plan),
@@ -96,11 +99,13 @@ TrainRank::Group TrainRank::channel(Traffic traffic, bool tensor_parallel) {
 
 void TrainRank::run(const Report& report) {
     if (!plan_.resume_from.empty()) resume();
+    if (tensors_ != nullptr) tensors_->start(trainer_->stage());
     timeline_.start();
     for (std::int64_t number = resumed_at_ + 1; number <= plan_.steps; ++number) {
         const std::int64_t of_this_run = number - resumed_at_ - 1;
         timeline_.record(of_this_run >= plan_.timeline_begin && of_this_run < plan_.timeline_end);
         const StepResult result = step(number);
+        if (tensors_ != nullptr) tensors_->after(result, trainer_->stage());
         timeline_.record(false);
         memory_.at_rest = device_.ledger().live_bytes_by_category();
         if (of_this_run == 0) memory_.after_first = memory_.at_rest;
@@ -125,6 +130,7 @@ StepResult TrainRank::step(std::int64_t number) {
     }
     enter(Phase::reduce);
     trainer_->stage().wait_for_gradients();
+    if (tensors_ != nullptr) tensors_->gradient(number, trainer_->stage());
     enter(Phase::step);
     const reference::StepOutcome outcome = trainer_->step();
     loss = mean_over_ranks(loss);
@@ -145,6 +151,8 @@ void TrainRank::micro_step(std::int64_t step, int number) {
         data_.sample(plan_.seed, first + i,
                      std::span(tokens).subspan(i * tokens_of_sample, tokens_of_sample),
                      std::span(targets).subspan(i * tokens_of_sample, tokens_of_sample));
+    if (tensors_ != nullptr)
+        tensors_->batch(step, first % plan_.samples_of_step(), tokens, targets);
     enter(Phase::forward);
     model_->set_batch(tokens, targets, first);
     trainer_->forward();
@@ -198,8 +206,18 @@ std::vector<std::vector<float>> TrainRank::weights() {
     return all;
 }
 
-void TrainRank::resume() {}
+void TrainRank::resume() {
+    enter(Phase::load);
+    trainer_->load(checkpoint_to_resume(plan_, tensor_parallel_->rank()));
+    const reference::Progress progress = trainer_->stage().progress();
+    resumed_at_ = progress.steps_taken + progress.steps_skipped;
+}
 
-void TrainRank::save() {}
+void TrainRank::save() {
+    enter(Phase::save);
+    reference::CheckpointSeries(
+        series_folder(plan_.checkpoint_folder, plan_, tensor_parallel_->rank()))
+        .save(trainer_->stage(), *model_, run_description(plan_));
+}
 
 }  // namespace zeroproof::harness

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "collectives/metered.h"
+#include "harness/subjects/allocation_recorder.h"
 #include "harness/train/text_data.h"
 #include "harness/train/timeline.h"
 #include "harness/train/train_record.h"
@@ -14,6 +15,12 @@
 
 namespace zeroproof::harness {
 
+class TensorLog;
+
+// What a plan asks the reference for.
+reference::TransformerShape shape_of(const scenarios::TransformerModel& model);
+reference::Options options_of(const TrainPlan& plan);
+
 // Trains by the loop of the reference, and writes down what its ledger and its communicators see.
 class TrainRank {
   public:
@@ -21,6 +28,8 @@ class TrainRank {
 
     TrainRank(const TrainPlan& plan, const TextData& data, collectives::Communicator& world);
 
+    // Fills it in, if it is not null, while it runs.
+    void log_to(TensorLog* tensors) { tensors_ = tensors; }
     // `report` is told of each step, by the first rank alone. Returns after the last.
     void run(const Report& report);
     RankMemory take_memory();
@@ -56,6 +65,7 @@ class TrainRank {
     std::int64_t resumed_at_ = 0;
     std::size_t step_begin_ = 0;  // of the last step, in the meter's records
     RankMemory memory_;
+    TensorLog* tensors_ = nullptr;
 };
 
 }  // namespace zeroproof::harness

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,9 @@ namespace zeroproof::scenarios {
 struct PlannedParameter {
     std::size_t elements = 0;
     bool trainable = true;
+    std::string name{};
+    std::vector<std::size_t> shape{};
+    bool is_shard = false;  // of a weight that is cut over tensor-parallel ranks
 };
 
 // Parameters, and the units that use them in the order of the forward pass.

@@ -1,5 +1,7 @@
 #include "scenarios/planner/planned_transformer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -18,9 +20,13 @@ constexpr std::size_t kComputedWidth = 4;  // fp32
 
 PlannedModel planned_model(const TransformerModel& m, std::size_t tensor_parallel) {
     PlannedModel planned;
-    const auto add = [&](std::vector<std::size_t>& unit, std::size_t elements) {
+    using Shape = std::vector<std::size_t>;
+    const auto add = [&](std::vector<std::size_t>& unit, std::string name, Shape shape,
+                         bool is_shard = false) {
+        std::size_t elements = 1;
+        for (const std::size_t size : shape) elements *= size;
         unit.push_back(planned.parameters.size());
-        planned.parameters.push_back({elements, true});
+        planned.parameters.push_back({elements, true, std::move(name), std::move(shape), is_shard});
     };
     const std::size_t t = tensor_parallel;
     const std::size_t h = m.hidden;
@@ -28,36 +34,43 @@ PlannedModel planned_model(const TransformerModel& m, std::size_t tensor_paralle
     const std::size_t f = m.feed_forward / t;
     const std::size_t up = m.is_gpt2() ? f : 2 * f;
     const bool biases = m.is_gpt2();
-    const auto normalization = [&](std::vector<std::size_t>& unit) {
-        add(unit, h);
-        if (biases) add(unit, h);
+    const bool cut = t > 1;
+    const auto normalization = [&](std::vector<std::size_t>& unit, const std::string& name) {
+        add(unit, name + ".weight", {h});
+        if (biases) add(unit, name + ".bias", {h});
     };
-    const auto linear = [&](std::vector<std::size_t>& unit, std::size_t outputs,
-                            std::size_t inputs) {
-        add(unit, outputs * inputs);
-        if (biases) add(unit, outputs);
+    const auto column_parallel = [&](std::vector<std::size_t>& unit, const std::string& name,
+                                     std::size_t outputs) {
+        add(unit, name + ".weight", {outputs, h}, cut);
+        if (biases) add(unit, name + ".bias", {outputs}, cut);
+    };
+    const auto row_parallel = [&](std::vector<std::size_t>& unit, const std::string& name,
+                                  std::size_t inputs) {
+        add(unit, name + ".weight", {h, inputs}, cut);
+        if (biases) add(unit, name + ".bias", {h});
     };
 
     std::vector<std::size_t> embedding;
-    add(embedding, m.vocabulary * h);
-    if (m.is_gpt2()) add(embedding, m.sequence * h);
+    add(embedding, "embedding.tokens", {m.vocabulary, h});
+    if (m.is_gpt2()) add(embedding, "embedding.positions", {m.sequence, h});
     planned.units.push_back(embedding);
     for (std::size_t layer = 0; layer < m.layers; ++layer) {
+        const std::string prefix = fmt::format("block.{}.", layer);
         std::vector<std::size_t> block;
-        normalization(block);
-        linear(block, qkv, h);
-        linear(block, h, m.heads * m.head_size() / t);
-        normalization(block);
-        linear(block, up, h);
-        linear(block, h, f);
+        normalization(block, prefix + "norm1");
+        column_parallel(block, prefix + "attention.qkv", qkv);
+        row_parallel(block, prefix + "attention.out", m.heads * m.head_size() / t);
+        normalization(block, prefix + "norm2");
+        column_parallel(block, prefix + "feed_forward.up", up);
+        row_parallel(block, prefix + "feed_forward.down", f);
         planned.units.push_back(block);
     }
     std::vector<std::size_t> head;
-    normalization(head);
+    normalization(head, "head.norm");
     if (m.is_gpt2())
         head.push_back(0);
     else
-        add(head, m.vocabulary * h);
+        add(head, "head.tokens", {m.vocabulary, h});
     planned.units.push_back(head);
     return planned;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "memory/dtype.h"
+#include "scenarios/transformer_model.h"
 
 namespace zeroproof::suites {
 
@@ -123,6 +124,21 @@ struct TransportCase {
     bool in_place = false;
 };
 
+// A transformer that is trained in place of given gradients. Its parameters, units and groups are
+// in the case as any others; data and start are the subject's.
+struct TransformerCase {
+    scenarios::TransformerModel model;
+    std::size_t samples = 1;  // of a micro-step of one rank
+    // Ranks over which each of the case's ranks cuts its model: there are ranks times as many.
+    int tensor_parallel = 1;
+    std::size_t blocks_per_checkpoint = 0;  // 0 keeps all activations
+    bool partition_checkpoints = false;     // ZeRO-R: Pa, over the tensor-parallel ranks
+    bool offload_checkpoints = false;       // Pa+cpu
+    bool contiguous_checkpoints = false;    // MD
+
+    std::size_t stream_elements() const { return samples * model.sequence * model.hidden; }
+};
+
 struct Case {
     std::string family;
     std::string id;  // family and the values of the sweep: names the case for ever
@@ -152,6 +168,7 @@ struct Case {
     std::uint64_t seed = 1;
     bool measured = false;  // its bytes and elements are shown beside the formulas
     std::optional<TransportCase> transport;
+    std::optional<TransformerCase> transformer;
 
     // What the invariance clauses compare with, if anything, and what differs in it.
     std::string twin_of;     // "stage", "bucket", "overlap", ...; empty without a twin

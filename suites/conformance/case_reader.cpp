@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "scenarios/planner/planned_transformer.h"
 #include "suites/conformance/gradients.h"
 
 namespace zeroproof::suites {
@@ -337,6 +338,62 @@ TransportCase read_transport(const scenarios::JsonReader& object, int ranks) {
     return transport;
 }
 
+// The transformer's sizes, and beside them how it is trained.
+TransformerCase read_transformer(const scenarios::JsonReader& object) {
+    const scenarios::JsonReader sizes = object.at("transformer");
+    sizes.allow({"family", "layers", "hidden", "heads", "kv_heads", "feed_forward", "vocabulary",
+                 "sequence", "dropout"});
+    scenarios::Json document = sizes.json();
+    document["format"] = "zeroproof model";
+    document["version"] = 1;
+    document["name"] = "case";
+    TransformerCase transformer;
+    try {
+        transformer.model = scenarios::read_transformer_model(document.dump(), "the transformer");
+    } catch (const scenarios::BadInput& error) {
+        sizes.fail(error.what());
+    }
+    const auto integer = [&](const char* key, auto& value, std::int64_t lowest,
+                             std::int64_t highest) {
+        if (object.has(key))
+            value =
+                static_cast<std::decay_t<decltype(value)>>(object.at(key).integer(lowest, highest));
+    };
+    integer("samples", transformer.samples, 1, 1024);
+    integer("tensor_parallel", transformer.tensor_parallel, 1, kMostRanks);
+    integer("blocks_per_checkpoint", transformer.blocks_per_checkpoint, 0, 1024);
+    if (object.has("checkpoints")) {
+        const std::size_t where =
+            object.at("checkpoints")
+                .choice({"whole", "partitioned", "host", "partitioned on host"});
+        transformer.partition_checkpoints = where == 1 || where == 3;
+        transformer.offload_checkpoints = where >= 2;
+    }
+    if (object.has("contiguous_checkpoints"))
+        transformer.contiguous_checkpoints = object.at("contiguous_checkpoints").boolean();
+    const auto ranks = static_cast<std::size_t>(transformer.tensor_parallel);
+    if (transformer.model.kv_heads % ranks != 0 || transformer.model.feed_forward % ranks != 0)
+        object.at("tensor_parallel")
+            .fail("does not divide the key and value heads and the feed-forward size");
+    return transformer;
+}
+
+// The parameters and units that follow from a transformer's sizes. Where there are two groups, the
+// first is of matrices.
+void add_transformer_parameters(Case& c) {
+    const scenarios::PlannedModel model = scenarios::planned_model(
+        c.transformer->model, static_cast<std::size_t>(c.transformer->tensor_parallel));
+    for (const scenarios::PlannedParameter& planned : model.parameters) {
+        ParameterCase parameter;
+        parameter.name = planned.name;
+        parameter.shape = planned.shape;
+        parameter.group = c.groups.size() > 1 && planned.shape.size() == 1 ? 1 : 0;
+        c.parameters.push_back(std::move(parameter));
+    }
+    for (std::size_t u = 0; u < model.units.size(); ++u)
+        c.units.push_back({fmt::format("unit {}", u), model.units[u]});
+}
+
 void read_scalars(const scenarios::JsonReader& object, Case& c) {
     const auto integer = [&](const char* key, auto& value, std::int64_t lowest,
                              std::int64_t highest) {
@@ -424,6 +481,12 @@ Case read_case(const scenarios::JsonReader& object) {
                   "program",
                   "inject",
                   "transport",
+                  "transformer",
+                  "samples",
+                  "tensor_parallel",
+                  "blocks_per_checkpoint",
+                  "checkpoints",
+                  "contiguous_checkpoints",
                   "measured",
                   "options",
                   "id"});
@@ -444,7 +507,20 @@ Case read_case(const scenarios::JsonReader& object) {
     if (c.groups.empty()) object.at("groups").fail("no group: leave the key out for a default one");
     if (object.has("loss_scale")) c.loss_scale = read_loss_scale(object.at("loss_scale"));
     std::size_t elements = 0;
-    for (const scenarios::JsonReader& item : object.at("parameters").items()) {
+    if (object.has("transformer")) {
+        for (const char* other : {"parameters", "units", "one_unit", "reverse_parameters", "inject",
+                                  "model", "gradients", "features"})
+            if (object.has(other)) object.at(other).fail("a transformer brings its own");
+        c.transformer = read_transformer(object);
+        c.gradients = GradientKind::rounding;
+        add_transformer_parameters(c);
+        for (const ParameterCase& parameter : c.parameters) elements += parameter.elements();
+        if (elements > kMostElements)
+            object.at("transformer")
+                .fail(fmt::format("more than {} elements in one case", kMostElements));
+    }
+    for (const scenarios::JsonReader& item :
+         c.transformer ? std::vector<scenarios::JsonReader>{} : object.at("parameters").items()) {
         ParameterCase parameter = read_parameter(item, c);
         if (std::ranges::count(c.parameters, parameter.name, &ParameterCase::name))
             item.at("name").fail(fmt::format("two parameters are named \"{}\"", parameter.name));
@@ -460,7 +536,7 @@ Case read_case(const scenarios::JsonReader& object) {
                 fmt::format("{} ranks times {} micro-steps have too large an odd factor for "
                             "exact gradients in {}",
                             ranks, c.micro_steps, name_of(c.precision)));
-    read_units(object, c);
+    if (!c.transformer) read_units(object, c);
     if (object.has("one_unit") && object.at("one_unit").boolean()) {
         UnitCase all{"all", {}};
         for (const UnitCase& unit : c.units)

@@ -105,6 +105,22 @@ scenarios::Json transport_to_json(const TransportCase& transport) {
             {"in_place", transport.in_place}};
 }
 
+void transformer_to_json(const TransformerCase& t, scenarios::Json& json) {
+    json["transformer"] = {
+        {"family", name_of(t.model.family)}, {"layers", t.model.layers},
+        {"hidden", t.model.hidden},          {"heads", t.model.heads},
+        {"kv_heads", t.model.kv_heads},      {"feed_forward", t.model.feed_forward},
+        {"vocabulary", t.model.vocabulary},  {"sequence", t.model.sequence},
+        {"dropout", t.model.dropout}};
+    json["samples"] = t.samples;
+    json["tensor_parallel"] = t.tensor_parallel;
+    json["blocks_per_checkpoint"] = t.blocks_per_checkpoint;
+    json["checkpoints"] = t.partition_checkpoints
+                              ? (t.offload_checkpoints ? "partitioned on host" : "partitioned")
+                              : (t.offload_checkpoints ? "host" : "whole");
+    json["contiguous_checkpoints"] = t.contiguous_checkpoints;
+}
+
 }  // namespace
 
 scenarios::Json number_to_json(double value) {
@@ -136,6 +152,11 @@ scenarios::Json case_to_json(const Case& c) {
     if (units == Units::one || units == Units::listed) json["units"] = units_to_json(c);
     json["one_unit"] = units == Units::one;
     json["reverse_parameters"] = reversed;
+    if (c.transformer) {
+        for (const char* given : {"parameters", "units", "one_unit", "reverse_parameters"})
+            json.erase(given);
+        transformer_to_json(*c.transformer, json);
+    }
     json["groups"] = scenarios::Json::array();
     for (const GroupCase& group : c.groups) json["groups"].push_back(group_to_json(group));
     json["bucket_elements"] = c.bucket_elements;
@@ -147,16 +168,18 @@ scenarios::Json case_to_json(const Case& c) {
                           {"growth_interval", c.loss_scale.growth_interval},
                           {"hysteresis", c.loss_scale.hysteresis},
                           {"minimum", c.loss_scale.minimum}};
-    json["features"] = c.features;
+    if (!c.transformer) json["features"] = c.features;
     json["options"] = scenarios::Json::object();
     for (const auto& [name, text] : c.options)
         json["options"][name] = scenarios::parse_json(text, "option " + name);
-    json["model"] = c.model == Model::echo ? "echo" : "dot";
-    json["gradients"] = c.gradients == GradientKind::rounding ? "rounding" : "exact";
+    if (!c.transformer) {
+        json["model"] = c.model == Model::echo ? "echo" : "dot";
+        json["gradients"] = c.gradients == GradientKind::rounding ? "rounding" : "exact";
+    }
     json["surroundings"] = c.surroundings == Surroundings::hostile ? "hostile" : "plain";
     json["program"] = scenarios::Json::array();
     for (const Action& action : c.program) json["program"].push_back(action_to_json(action, c));
-    json["inject"] = scenarios::Json::array();
+    if (!c.transformer) json["inject"] = scenarios::Json::array();
     for (const Injection& injection : c.injections)
         json["inject"].push_back({{"micro_step", injection.micro_step},
                                   {"rank", injection.rank},

@@ -38,6 +38,14 @@ bool trains(const Case& c) {
     return !c.transport && c.features.empty();
 }
 
+bool feeds_gradients(const Case& c) {
+    return trains(c) && !c.transformer;
+}
+
+bool trains_transformer(const Case& c) {
+    return trains(c) && c.transformer.has_value();
+}
+
 namespace {
 
 bool needs_the_status_alone(const Clause& clause) {

@@ -75,6 +75,9 @@ std::string_view family_of(const Clause& clause);
 
 // Whether the case trains, and is inside what any subject could promise.
 bool trains(const Case& c);
+// Of those, the ones whose gradients and weights the case gives.
+bool feeds_gradients(const Case& c);
+bool trains_transformer(const Case& c);
 
 // The verdict of one clause on one run, whatever came of the run.
 Judgement judge(const Clause& clause, const Context& context);

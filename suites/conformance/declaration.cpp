@@ -10,6 +10,7 @@ std::string outside_declaration(const Case& c, const Declaration& declaration) {
         return fmt::format("stage {}", c.resume_stage);
     if (!declaration.precisions.contains(c.precision))
         return fmt::format("precision {}", name_of(c.precision));
+    if (c.transformer && !declaration.trains_transformers) return "transformers";
     for (const std::string& feature : c.features)
         if (!declaration.features.contains(feature)) return fmt::format("feature {}", feature);
     for (const Action& action : c.program)

@@ -73,6 +73,7 @@ struct Declaration {
     std::set<ActionKind> actions;
     int most_ranks = 64;  // cases on more are for those who ask for them
     bool tests_transport = false;
+    bool trains_transformers = false;
     bool undeclared = false;  // it has said nothing: whatever it refuses clearly is outside
     // In which type the norm is summed: exact gradients then leave no room for a difference.
     memory::DType norm_accumulation = memory::DType::fp32;

@@ -86,6 +86,7 @@ std::string about_contributions(const Ledger& ledger, int ranks, double expected
 std::string diagnose_gradient(const Case& c, int ranks, const Expected& expected,
                               const std::vector<Expected>& history, std::size_t parameter,
                               std::size_t element, double seen) {
+    if (c.transformer) return {};  // the digits of its gradients tell nothing
     const auto& gradients = expected.parameters[parameter].gradient;
     const double wanted = gradients[element].value;
     if (std::isnan(seen))

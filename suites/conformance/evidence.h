@@ -13,6 +13,7 @@
 
 #include "collectives/adversarial.h"
 #include "collectives/record.h"
+#include "memory/allocation_trace.h"
 #include "memory/ledger.h"
 #include "suites/conformance/case.h"
 
@@ -112,8 +113,28 @@ struct InFlight {
     int action = 0;
     bool backward = false;
     std::size_t unit = 0;
-    std::size_t gradient = 0;   // reductions of gradients
-    std::size_t parameter = 0;  // gathers of weights
+    std::size_t gradient = 0;       // reductions of gradients
+    std::size_t parameter = 0;      // gathers of weights
+    bool moves_checkpoint = false;  // whether one was on its way to the host or back
+};
+
+// An activation checkpoint of one micro-step.
+struct CheckpointEvidence {
+    std::vector<float> stored;    // what was to be kept: the whole input of the segment
+    std::vector<float> part;      // what this rank keeps of it
+    std::vector<float> restored;  // what backward computes with
+};
+
+// Of a transformer, in one micro-step.
+struct ActivationEvidence {
+    int action = 0;
+    double loss = 0;
+    // Local gradients, unscaled: by parameter, by use in the order of the units, by element.
+    std::vector<std::vector<std::vector<float>>> gradients;
+    memory::BytesByCategory after_forward{};
+    memory::BytesByCategory after_backward{};
+    memory::BytesByCategory host_after_forward{};
+    std::vector<CheckpointEvidence> checkpoints;  // by segment
 };
 
 struct RankEvidence {
@@ -125,6 +146,10 @@ struct RankEvidence {
     bool races_watched = false;            // whether the surroundings were hostile indeed
     std::vector<collectives::Race> races;  // if they were
     std::array<std::size_t, memory::kPhases> peak_bytes{};
+    // Of a transformer:
+    std::vector<ActivationEvidence> micro_steps;
+    std::array<memory::BytesByCategory, memory::kPhases> peak_bytes_by_category{};
+    memory::AllocationTrace allocations;  // of the device
 };
 
 // The ranks between two reloads.
@@ -132,6 +157,9 @@ struct Segment {
     int ranks = 0;
     int stage = 0;
     std::vector<RankEvidence> by_rank;
+    // Where weights are cut over tensor-parallel ranks, by_rank is of the first of each group;
+    // these are of the others, in the same order.
+    std::vector<std::vector<RankEvidence>> peers{};
 };
 
 // What the transport delivered: by rank, operation and element.

@@ -79,7 +79,10 @@ void check_twin(const Case& c, const std::string& differs_in, const scenarios::J
         : differs_in == "overlap"     ? c.overlap != other.overlap || c.prefetch != other.prefetch
         : differs_in == "grouping"    ? unit_sizes(c) != unit_sizes(other)
         : differs_in == "registration order" ? names(c) != names(other)
-                                             : c.surroundings != other.surroundings;
+        : differs_in == "recomputation"
+            ? c.transformer && other.transformer &&
+                  c.transformer->blocks_per_checkpoint != other.transformer->blocks_per_checkpoint
+            : c.surroundings != other.surroundings;
     if (!differs)
         twin.at("changes").fail(fmt::format("the twin does not differ in {}", differs_in));
 }
@@ -113,8 +116,8 @@ std::vector<Case> read_family(std::string_view text, const std::string& file) {
         twin.allow({"differs_in", "changes"});
         // Each has a clause INVARIANT.*.
         (void)twin.at("differs_in")
-            .choice(
-                {"stage", "bucket size", "overlap", "grouping", "registration order", "timing"});
+            .choice({"stage", "bucket size", "overlap", "grouping", "registration order", "timing",
+                     "recomputation"});
         twin_name = twin.at("differs_in").text();
         twin_changes = twin.at("changes").json();
         if (!twin_changes.is_object()) twin.at("changes").fail("expected an object");

@@ -62,8 +62,8 @@ void adam(const GroupCase& group, std::int64_t t, Bounded g, Bounded& m, Bounded
 
 class Oracle {
   public:
-    Oracle(const Case& c, const Meanings& meanings)
-        : case_(c), meanings_(meanings), ranks_(c.ranks) {
+    Oracle(const Case& c, const Meanings& meanings, const Observed* observed)
+        : case_(c), meanings_(meanings), observed_(observed), ranks_(c.ranks) {
         state_.loss_scale = c.loss_scale_at_start();
         overflows_left_ = c.loss_scale.hysteresis;
         for (const GroupCase& group : c.groups) rates_.push_back(group.learning_rate);
@@ -74,7 +74,9 @@ class Oracle {
             parameter.momentum.resize(elements);
             parameter.variance.resize(elements);
             for (std::size_t e = 0; e < elements; ++e)
-                parameter.master.push_back(exactly(Gradients::initial_weight(c, p, e)));
+                parameter.master.push_back(exactly(observed != nullptr
+                                                       ? observed->initial_weight(p, e)
+                                                       : Gradients::initial_weight(c, p, e)));
             parameter.trained = c.parameters[p].trainable && !joins_late(c.parameters[p].group);
             state_.parameters.push_back(std::move(parameter));
         }
@@ -259,6 +261,7 @@ class Oracle {
     bool has_gradient(std::size_t parameter) const {
         const Gradients gradients(case_, ranks_);
         if (uses_of(case_, parameter) == 0) return false;
+        if (observed_ != nullptr) return true;
         for (std::size_t k = state_.window_begin; k < state_.window_end; ++k)
             for (int rank = 0; rank < ranks_; ++rank)
                 if (gradients.is_used(parameter, rank, k)) return true;
@@ -277,7 +280,9 @@ class Oracle {
                 for (int rank = 0; rank < ranks_; ++rank)
                     for (std::size_t k = state_.window_begin; k < state_.window_end; ++k)
                         for (std::size_t use = 0; use < uses; ++use) {
-                            const double g = gradients.value({rank, k, use}, p, e);
+                            const double g = observed_ != nullptr
+                                                 ? observed_->gradient(rank, k, use, p, e)
+                                                 : gradients.value({rank, k, use}, p, e);
                             sum += g;
                             size += std::abs(g);
                         }
@@ -330,6 +335,7 @@ class Oracle {
 
     const Case& case_;
     const Meanings& meanings_;
+    const Observed* observed_;
     int ranks_;
     Expected state_;
     std::vector<double> rates_;  // by group
@@ -344,8 +350,8 @@ class Oracle {
 
 }  // namespace
 
-std::vector<Expected> expect(const Case& c, const Meanings& meanings) {
-    return Oracle(c, meanings).run();
+std::vector<Expected> expect(const Case& c, const Meanings& meanings, const Observed* observed) {
+    return Oracle(c, meanings, observed).run();
 }
 
 }  // namespace zeroproof::suites

@@ -54,7 +54,19 @@ struct Expected {
     Bounded clip_coefficient{1, 0};
 };
 
+// Where gradients and weights come from, if the case does not give them.
+class Observed {
+  public:
+    virtual ~Observed() = default;
+    // Local gradient of one use, unscaled. Micro-steps count from the start of the program.
+    virtual double gradient(int rank, std::size_t micro_step, std::size_t use,
+                            std::size_t parameter, std::size_t element) const = 0;
+    // Master before any training.
+    virtual double initial_weight(std::size_t parameter, std::size_t element) const = 0;
+};
+
 // One entry before the first action, and one after each that is not a micro-step.
-std::vector<Expected> expect(const Case& c, const Meanings& meanings = {});
+std::vector<Expected> expect(const Case& c, const Meanings& meanings = {},
+                             const Observed* observed = nullptr);
 
 }  // namespace zeroproof::suites

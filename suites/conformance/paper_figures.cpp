@@ -52,6 +52,12 @@ std::vector<PaperVolume> paper_volumes(const Case& c, bool behind_reload,
         published.operations += set.buckets;
     }
     const Gathered pass = stage == 3 ? gathered_in_pass(c, sets) : Gathered{};
+    Gathered backward = pass;
+    if (stage == 3) {
+        const Gathered again = gathered_again(c, sets);
+        backward.elements += again.elements;
+        backward.operations += again.operations;
+    }
 
     Volumes volumes;
     bool is_behind = false;
@@ -65,7 +71,7 @@ std::vector<PaperVolume> paper_volumes(const Case& c, bool behind_reload,
         switch (kind) {
             case ActionKind::micro_step:
                 volumes.add(a, Phase::forward, Traffic::parameter, pass);
-                volumes.add(a, Phase::backward, Traffic::parameter, pass);
+                volumes.add(a, Phase::backward, Traffic::parameter, backward);
                 // Stages 2 and 3 keep no whole gradient in which micro-steps could add up.
                 if (stage >= 2 || micro_steps == c.micro_steps)
                     volumes.add(a, Phase::backward, Traffic::gradient, reduced);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "suites/conformance/transformer_plan.h"
+
 namespace zeroproof::suites {
 
 std::size_t round_up(std::size_t value, std::size_t multiple) {
@@ -56,6 +58,18 @@ Gathered gathered_in_pass(const Case& c, const std::vector<PartitionedSet>& sets
             gathered.elements += set.padded;
             gathered.operations += set.buckets;
         }
+    return gathered;
+}
+
+Gathered gathered_again(const Case& c, const std::vector<PartitionedSet>& sets) {
+    Gathered gathered;
+    for (const auto& segment : recomputed_segments(c))
+        for (std::size_t unit = segment.begin; unit + 1 < segment.end; ++unit)
+            for (const PartitionedSet& set : sets) {
+                if (!std::ranges::count(set.units, unit)) continue;
+                gathered.elements += set.padded;
+                gathered.operations += set.buckets;
+            }
     return gathered;
 }
 

@@ -37,4 +37,8 @@ struct Gathered {
 };
 Gathered gathered_in_pass(const Case& c, const std::vector<PartitionedSet>& sets);
 
+// What recomputing activations gathers beyond that, in a backward pass: each unit of a segment but
+// the last, whose weights are kept for its own backward.
+Gathered gathered_again(const Case& c, const std::vector<PartitionedSet>& sets);
+
 }  // namespace zeroproof::suites

@@ -161,6 +161,17 @@ std::vector<Clause> invariance_clauses() {
          compare,
          {Observation::gradient, Observation::momentum, Observation::variance, Observation::master,
           Observation::weights}},
+        {"INVARIANT.RECOMPUTE",
+         "Keeping checkpoints of activations and computing the others again changes no bit, "
+         "dropout "
+         "included.",
+         "docs/specification.md, Activations",
+         "RECOMP, FC45",
+         kOtherwise,
+         has_twin<"recomputation">,
+         compare,
+         {Observation::gradient, Observation::momentum, Observation::variance, Observation::master,
+          Observation::weights}},
         {"INVARIANT.TIMING",
          "Completion as late as the wait, and poison until then, change no bit.",
          kSource,

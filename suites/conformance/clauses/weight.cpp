@@ -208,7 +208,7 @@ std::vector<Clause> weight_clauses() {
          "docs/specification.md, Weights",
          "FC41, INIT",
          "not exercised: no elements",
-         trains,
+         feeds_gradients,
          initial,
          {Observation::weights}},
         {"WEIGHT.CAST",
