@@ -36,7 +36,11 @@ ObservedTransformer::ObservedTransformer(const suites::Case& c,
                                          memory::Space& space, Notice notice)
     : case_(c),
       model_(make_transformer(weight_type(c.precision), shape_of(c), options, space)),
-      notice_(std::move(notice)) {}
+      parameters_(model_->parameters()),
+      notice_(std::move(notice)) {
+    for (std::size_t p = 0; p < parameters_.size(); ++p)
+        parameters_[p].group = c.parameters[p].group;
+}
 
 void ObservedTransformer::begin_micro_step(std::size_t micro_step, int rank, int ranks) {
     const suites::TransformerCase& t = *case_.transformer;

@@ -30,9 +30,8 @@ class ObservedTransformer : public reference::Model {
     suites::ActivationEvidence take(int action);
     bool moves_checkpoint() const { return model_->checkpoints().is_moving(); }
 
-    const std::vector<reference::Parameter>& parameters() const override {
-        return model_->parameters();
-    }
+    // In the groups of the case.
+    const std::vector<reference::Parameter>& parameters() const override { return parameters_; }
     const std::vector<reference::Unit>& units() const override { return model_->units(); }
     void initial_weights(std::size_t parameter, std::size_t begin,
                          std::span<float> values) const override {
@@ -51,6 +50,7 @@ class ObservedTransformer : public reference::Model {
 
     const suites::Case& case_;
     std::unique_ptr<reference::LanguageModel> model_;
+    std::vector<reference::Parameter> parameters_;
     Notice notice_;
     suites::ActivationEvidence evidence_;
 };

@@ -60,4 +60,11 @@ std::size_t reference_peak_bytes(const suites::Case& c, Phase phase) {
         .peak_bytes[static_cast<std::size_t>(phase)];
 }
 
+std::optional<memory::BytesByCategory> reference_peak_bytes_by_category(const suites::Case& c,
+                                                                        Phase phase) {
+    if (!c.transformer) return std::nullopt;
+    return scenarios::plan_memory(suites::training_plan(c))
+        .peak_bytes_by_category[static_cast<std::size_t>(phase)];
+}
+
 }  // namespace zeroproof::harness

@@ -41,6 +41,9 @@ class ReferenceSubject : public suites::Subject {
         declaration_.peak_bytes = [](const Case& c, memory::Phase phase, int) {
             return reference_peak_bytes(c, phase);
         };
+        declaration_.peak_bytes_by_category = [](const Case& c, memory::Phase phase, int) {
+            return reference_peak_bytes_by_category(c, phase);
+        };
         declaration_.trains_transformers = carrier.algorithms == nullptr;
         if (carrier.algorithms == nullptr) return;
         declaration_.name = fmt::format("reference by {}", carrier.algorithms->name);

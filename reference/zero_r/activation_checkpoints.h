@@ -49,7 +49,8 @@ class ActivationCheckpoints {
 
     // What this rank keeps of a checkpoint, wherever it is. Waits for what is on its way.
     ConstTensor part(std::size_t index);
-    bool is_moving() const { return stream_ != nullptr && stream_->busy(); }
+    // Whether one was sent on its way, to the host or back, and not yet waited for.
+    bool is_moving() const { return leaving_ || returning_; }
 
   private:
     // A copy between the device and the host, and the device's end of it.

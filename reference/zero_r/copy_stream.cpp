@@ -31,11 +31,6 @@ void CopyStream::wait(std::uint64_t copy) {
     changed_.wait(lock, [&] { return done_ >= copy; });
 }
 
-bool CopyStream::busy() const {
-    const std::lock_guard lock(mutex_);
-    return done_ < started_;
-}
-
 void CopyStream::work() {
     std::unique_lock lock(mutex_);
     for (;;) {

@@ -23,8 +23,6 @@ class CopyStream {
     std::uint64_t start(std::byte* to, const std::byte* from, std::size_t bytes);
     // Returns once this copy, and so every earlier one, is done.
     void wait(std::uint64_t copy);
-    // Whether a copy was started that is not done yet.
-    bool busy() const;
 
   private:
     struct Copy {
@@ -34,7 +32,7 @@ class CopyStream {
     };
     void work();
 
-    mutable std::mutex mutex_;
+    std::mutex mutex_;
     std::condition_variable changed_;
     std::deque<Copy> waiting_;
     std::uint64_t started_ = 0;

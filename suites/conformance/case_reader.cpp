@@ -375,6 +375,8 @@ TransformerCase read_transformer(const scenarios::JsonReader& object) {
     if (transformer.model.kv_heads % ranks != 0 || transformer.model.feed_forward % ranks != 0)
         object.at("tensor_parallel")
             .fail("does not divide the key and value heads and the feed-forward size");
+    if (ranks > 1 && (object.has("clip_norm") || object.has("resume_ranks")))
+        object.at("tensor_parallel").fail("neither clips nor resumes where weights are cut");
     return transformer;
 }
 

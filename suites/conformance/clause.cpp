@@ -46,6 +46,10 @@ bool trains_transformer(const Case& c) {
     return trains(c) && c.transformer.has_value();
 }
 
+bool is_cut(const Case& c) {
+    return c.transformer && c.transformer->tensor_parallel > 1;
+}
+
 namespace {
 
 bool needs_the_status_alone(const Clause& clause) {

@@ -78,6 +78,8 @@ bool trains(const Case& c);
 // Of those, the ones whose gradients and weights the case gives.
 bool feeds_gradients(const Case& c);
 bool trains_transformer(const Case& c);
+// Whether weights are cut over tensor-parallel ranks.
+bool is_cut(const Case& c);
 
 // The verdict of one clause on one run, whatever came of the run.
 Judgement judge(const Clause& clause, const Context& context);

@@ -85,6 +85,9 @@ struct Declaration {
     // Most bytes live at once on `rank` in a phase of training, model states included; absent if
     // the subject does not say. Of the case's part before a reload.
     std::function<std::size_t(const Case&, memory::Phase, int rank)> peak_bytes{};
+    // The same by category, where it says that of a case.
+    std::function<std::optional<memory::BytesByCategory>(const Case&, memory::Phase, int rank)>
+        peak_bytes_by_category{};
     Meanings meanings;
     // Whether states are made at the first step only.
     bool lazy_states = false;

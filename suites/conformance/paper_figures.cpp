@@ -6,6 +6,7 @@
 
 #include "memory/formulas.h"
 #include "suites/conformance/partition_model.h"
+#include "suites/conformance/transformer_plan.h"
 
 namespace zeroproof::suites {
 
@@ -107,6 +108,10 @@ memory::BytesByCategory paper_bytes_at_rest(const Case& c, int stage, int ranks)
     at(Category::momentum) = states.optimizer / numbers;
     at(Category::variance) = states.optimizer / numbers;
     at(Category::master) = numbers == 3 ? states.optimizer / numbers : 0;
+    // ZeRO-R's MD takes the room of all checkpoints once.
+    if (c.transformer && c.transformer->contiguous_checkpoints &&
+        !c.transformer->offload_checkpoints)
+        at(Category::checkpoint) = recomputed_segments(c).size() * checkpoint_bytes(c);
     return bytes;
 }
 

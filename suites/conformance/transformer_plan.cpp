@@ -33,4 +33,9 @@ std::vector<scenarios::PlannedTransformer::Segment> recomputed_segments(const Ca
     return segments;
 }
 
+std::size_t checkpoint_bytes(const Case& c) {
+    return scenarios::checkpoint_elements(c.transformer->model, training_plan(c).activations) *
+           memory::size_of(weight_type(c.precision));
+}
+
 }  // namespace zeroproof::suites

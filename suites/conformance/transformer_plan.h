@@ -14,4 +14,7 @@ scenarios::TrainingPlan training_plan(const Case& c);
 // Segments of blocks that are recomputed together, as [begin, end) of the case's units.
 std::vector<scenarios::PlannedTransformer::Segment> recomputed_segments(const Case& c);
 
+// Of one activation checkpoint on one rank.
+std::size_t checkpoint_bytes(const Case& c);
+
 }  // namespace zeroproof::suites

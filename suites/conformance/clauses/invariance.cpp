@@ -54,18 +54,21 @@ void compare(const Context& context, const Segment& ours, const Segment& theirs,
                 std::ranges::find(twin_case.parameters, name, &ParameterCase::name) -
                 twin_case.parameters.begin());
             for (std::size_t e = 0; e < mine[p].size(); ++e)
-                comparison.check(same_bits(mine[p][e], others[other][e]), [&] {
-                    return Discrepancy{
-                        .quantity =
-                            fmt::format("{}, against the run with another {}", quantity, c.twin_of),
-                        .expected = full(double{others[other][e]}),
-                        .seen = full(double{mine[p][e]}),
-                        .owner = owner_of(ours, action, p, e),
-                        .action = action,
-                        .step = step_number(c, action),
-                        .parameter = name,
-                        .element = static_cast<long long>(e)};
-                });
+                // A sum that underflows may be a zero of either sign.
+                comparison.check(same_bits(mine[p][e], others[other][e]) ||
+                                     (mine[p][e] == 0 && others[other][e] == 0),
+                                 [&] {
+                                     return Discrepancy{.quantity = fmt::format(
+                                                            "{}, against the run with another {}",
+                                                            quantity, c.twin_of),
+                                                        .expected = full(double{others[other][e]}),
+                                                        .seen = full(double{mine[p][e]}),
+                                                        .owner = owner_of(ours, action, p, e),
+                                                        .action = action,
+                                                        .step = step_number(c, action),
+                                                        .parameter = name,
+                                                        .element = static_cast<long long>(e)};
+                                 });
         };
         for (std::size_t p = 0; p < c.parameters.size(); ++p) {
             check("reduced gradient", a.gradient, b.gradient, p);

@@ -140,6 +140,37 @@ Judgement peak(const Context& context) {
     return comparison.judgement("no micro-step");
 }
 
+Judgement peak_by_category(const Context& context) {
+    if (!context.declaration.peak_bytes_by_category)
+        return {Verdict::not_declared, "the subject does not say what it needs at most", {}, 0};
+    Comparison comparison;
+    const Segment& segment = context.evidence.segments.front();
+    for (std::size_t rank = 0; rank < segment.by_rank.size(); ++rank)
+        for (const memory::Phase phase :
+             {memory::Phase::forward, memory::Phase::backward, memory::Phase::step}) {
+            const auto expected = context.declaration.peak_bytes_by_category(
+                context.c, phase, static_cast<int>(rank));
+            if (!expected) continue;
+            for (std::size_t category = 0; category < memory::kCategories; ++category) {
+                const std::size_t seen =
+                    segment.by_rank[rank]
+                        .peak_bytes_by_category[static_cast<std::size_t>(phase)][category];
+                comparison.check(seen == (*expected)[category], [&] {
+                    return Discrepancy{
+                        .quantity = fmt::format("peak bytes of {} in phase {}",
+                                                memory::name_of(static_cast<Category>(category)),
+                                                memory::name_of(phase)),
+                        .expected = fmt::format("{}", (*expected)[category]),
+                        .seen = fmt::format("{}", seen),
+                        .rank = static_cast<int>(rank),
+                        .diagnosis =
+                            fmt::format("stage {} on {} ranks", segment.stage, segment.ranks)};
+                });
+            }
+        }
+    return comparison.judgement("no micro-step");
+}
+
 Judgement growth(const Context& context) {
     Comparison comparison;
     for (const Segment& segment : context.evidence.segments)
@@ -220,6 +251,15 @@ std::vector<Clause> memory_clauses() {
          "not declared: the subject names no peak; not exercised: no micro-step",
          trains,
          peak,
+         {Observation::peak_bytes}},
+        {"MEMORY.CATEGORY",
+         "In forward, backward and step the most bytes of each category are those that the subject "
+         "declares for the model, the options and the number of ranks.",
+         "docs/specification.md, Bytes and elements",
+         "FC39, FC45, MEM",
+         "not declared: the subject names no peaks; not exercised: no micro-step",
+         trains_transformer,
+         peak_by_category,
          {Observation::peak_bytes}},
         {"MEMORY.GROWTH",
          "After every step the same number of bytes is live.",

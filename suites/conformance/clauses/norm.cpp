@@ -94,6 +94,12 @@ Judgement coefficient(const Context& context) {
 
 constexpr std::string_view kSource = "docs/specification.md, Norm";
 
+// Where weights are cut over a tensor-parallel group, the norm is of more than the case's
+// parameters: TENSOR.NORM.
+bool has_norm_of_its_own(const Case& c) {
+    return trains(c) && !is_cut(c);
+}
+
 }  // namespace
 
 std::vector<Clause> norm_clauses() {
@@ -104,7 +110,7 @@ std::vector<Clause> norm_clauses() {
          kSource,
          "FC05, FC12, FC16, FC18, NORM",
          "not exercised: every step was skipped",
-         trains,
+         has_norm_of_its_own,
          value,
          {Observation::norm}},
         {"NORM.AGREEMENT",
@@ -112,7 +118,7 @@ std::vector<Clause> norm_clauses() {
          kSource,
          "FC16, NORM",
          "not exercised: a single rank",
-         [](const Case& c) { return trains(c) && c.has_several_ranks(); },
+         [](const Case& c) { return has_norm_of_its_own(c) && c.has_several_ranks(); },
          agreement,
          {Observation::norm}},
         {"CLIP.COEFFICIENT",
@@ -121,7 +127,7 @@ std::vector<Clause> norm_clauses() {
          kSource,
          "FC18",
          "not exercised: every step was skipped",
-         [](const Case& c) { return trains(c) && c.clip_norm > 0; },
+         [](const Case& c) { return has_norm_of_its_own(c) && c.clip_norm > 0; },
          coefficient,
          {Observation::clip_coefficient}},
     };

@@ -194,8 +194,11 @@ Judgement control(const Context& context) {
                 volumes[place] = volume;
             for (const auto& [place, volume] : volumes) {
                 const auto [action, phase] = place;
+                // What the data-parallel ranks agree on, a tensor-parallel group does too.
+                const std::size_t groups = is_cut(context.c) ? 2 : 1;
                 const std::size_t most =
-                    phase == Phase::step ? *context.declaration.control_elements_per_step : 0;
+                    phase == Phase::step ? groups * *context.declaration.control_elements_per_step
+                                         : 0;
                 comparison.check(volume.elements <= most, [&, a = action, ph = phase,
                                                            elements = volume.elements] {
                     return Discrepancy{.quantity = fmt::format("elements of control in phase {}",
@@ -292,13 +295,17 @@ std::vector<Op> allowed_operations(const DeclaredStage* stage, int number, Traff
     return operations;
 }
 
+// Gradients or weights; what tensor-parallel ranks exchange has clauses of its own.
+bool is_of_states(const CollectiveRecord& record) {
+    return record.traffic == Traffic::gradient || record.traffic == Traffic::parameter;
+}
+
 Judgement kind(const Context& context) {
     const auto compare_kinds = [&](bool as_declared) {
         return each_record(
             context, [&](const Segment& segment, const CollectiveRecord& record) -> Result {
                 // In a group of one nothing travels, so a declaration need not name the operation.
-                if (record.traffic == Traffic::control || (as_declared && record.group.size() == 1))
-                    return {};
+                if (!is_of_states(record) || (as_declared && record.group.size() == 1)) return {};
                 const std::vector<Op> allowed =
                     allowed_operations(as_declared ? declared_stage(context, segment) : nullptr,
                                        segment.stage, record.traffic);
