@@ -34,7 +34,7 @@ Space::Storage Space::take(Category category, std::size_t bytes) {
             "out of memory in {}: {} bytes asked for as {} in phase {}, {} of {} bytes are live",
             name_, bytes, name_of(category), name_of(ledger_.phase()), live, capacity_bytes_));
     Storage storage(static_cast<std::byte*>(::operator new(bytes, kAlignment)), free_aligned);
-    poison(storage.get(), bytes);
+    if (returned_ != Returned::unpoisoned) poison(storage.get(), bytes);
     // Room for every buffer out there, so that giving back cannot throw.
     if (returned_ == Returned::quarantined &&
         quarantine_.capacity() < quarantine_.size() + taken_ + 1)
@@ -46,7 +46,7 @@ Space::Storage Space::take(Category category, std::size_t bytes) {
 }
 
 void Space::give_back(Category category, std::size_t bytes, Storage storage) noexcept {
-    poison(storage.get(), bytes);
+    if (returned_ != Returned::unpoisoned) poison(storage.get(), bytes);
     ledger_.remove(category, bytes);
     if (observer_ != nullptr) observer_->returned(storage.get());
     --taken_;

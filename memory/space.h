@@ -26,8 +26,9 @@ inline constexpr std::byte kPoison{0xFF};
 
 // What happens to the storage of a buffer that is returned.
 enum class Returned {
-    reused,      // to the system at once
-    quarantined  // kept, full of poison, until the space ends: a late reader finds NaN
+    reused,       // to the system at once
+    quarantined,  // kept, full of poison, until the space ends: a late reader finds NaN
+    unpoisoned    // to the system at once, and nothing is poisoned: where time is measured
 };
 
 // Told of each buffer of a space, as it is taken and returned; outlives the space.
@@ -73,7 +74,7 @@ class Space {
 };
 
 // Elements of one type in a space: owned, 64-byte aligned, full of poison when taken and when
-// returned. An empty buffer holds nothing and belongs to no space.
+// returned, unless the space says otherwise. An empty buffer holds nothing and belongs to no space.
 class Buffer {
   public:
     Buffer() = default;

@@ -15,6 +15,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Made up, by reports/tests/make_training_sample.py.
+std::string training_file(const std::string& name) {
+    return std::string(ZEROPROOF_SOURCE_DIR) + "/reports/tests/data/training-" + name + ".json";
+}
+
 Ran report(const std::string& arguments) {
     return run_program(ZEROPROOF_PROGRAM, fmt::format("report {}", arguments));
 }
@@ -47,6 +52,56 @@ TEST_F(ReportCommand, HandsCheckedCopiesToPython) {
     EXPECT_NE(ran.output.find("/reports"), std::string::npos) << ran.output;
     EXPECT_EQ(ran.output.find("--record=" + sample_file("1x4")), std::string::npos) << ran.output;
     EXPECT_NE(ran.output.find("\n1\n"), std::string::npos) << ran.output;
+}
+
+TEST_F(ReportCommand, HandsCheckedRecordsOfTrainingToPython) {
+    const std::string python = interpreter(R"(
+        grep -c '"format": "zeroproof training"' "${4#--record=}" "${6#--record=}"
+        echo "$5 $7")");
+    const Ran ran = report(fmt::format("{} {} --output {} --python {}", training_file("stage0"),
+                                       training_file("recompute"), page(), python));
+    EXPECT_EQ(ran.code, 0) << ran.output;
+    EXPECT_NE(ran.output.find("/0.json:1\n"), std::string::npos) << ran.output;
+    EXPECT_NE(ran.output.find("/1.json:1\n"), std::string::npos) << ran.output;
+    EXPECT_NE(ran.output.find(fmt::format("--name={} --name={}", training_file("stage0"),
+                                          training_file("recompute"))),
+              std::string::npos)
+        << ran.output;
+}
+
+TEST_F(ReportCommand, RefusesRecordsOfTrainingThatDoNotDo) {
+    const std::string python = interpreter("echo ran");
+    const std::string good = scenarios::read_text_file(training_file("stage1"));
+    const auto changed = [&](const std::string& name, const auto& change) {
+        scenarios::Json json = scenarios::Json::parse(good);
+        change(json);
+        const std::string file = (folder_.path() / name).string();
+        std::ofstream(file) << json;
+        return file;
+    };
+    const std::string truncated = (folder_.path() / "truncated.json").string();
+    std::ofstream(truncated) << good.substr(0, good.size() / 2);
+    const struct {
+        std::string records;
+        const char* message;
+    } cases[] = {
+        {truncated, "truncated.json: "},
+        {changed("version.json", [](auto& json) { json["version"] = 2; }),
+         "version.json: /version: this program reads version 1"},
+        {changed("length.json", [](auto& json) { json["timeline"]["master"].erase(0); }),
+         "length.json: /timeline/master: "},
+        {changed("ranks.json", [](auto& json) { json["by_rank"].erase(0); }),
+         "ranks.json: /by_rank/0/rank: "},
+        {training_file("stage1") + " " + sample_file("1x4"), "a report is of one kind"},
+        {sample_file("1x4") + " " + training_file("stage1"), "a report is of one kind"},
+    };
+    for (const auto& [records, message] : cases) {
+        const Ran ran = report(fmt::format("{} --output {} --python {}", records, page(), python));
+        EXPECT_EQ(ran.code, 2) << records << "\n" << ran.output;
+        EXPECT_NE(ran.output.find(message), std::string::npos) << ran.output;
+        EXPECT_EQ(ran.output.find("\nran"), std::string::npos) << ran.output;
+        EXPECT_FALSE(fs::exists(page()));
+    }
 }
 
 TEST_F(ReportCommand, MakesAFolderForThePage) {

@@ -54,7 +54,8 @@ TrainRank::TrainRank(const TrainPlan& plan, const TextData& data, collectives::C
     : plan_(plan),
       data_(data),
       world_(world),
-      device_(fmt::format("the device of rank {}", world.rank()), plan.capacity_bytes),
+      device_(fmt::format("the device of rank {}", world.rank()), plan.capacity_bytes,
+              memory::Returned::unpoisoned),
       host_(fmt::format("the host memory of rank {}", world.rank())),
       allocations_(device_.ledger()),
       meter_(device_.ledger()) {

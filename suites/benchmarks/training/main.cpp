@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "harness/train/run_training.h"
+#include "harness/train/timeline.h"
 #include "scenarios/transformer_model.h"
 #include "suites/benchmarks/training/peer.h"
 #include "suites/benchmarks/training/products.h"

@@ -1,0 +1,103 @@
+// zeroproof train as a user runs it, and what a user can get wrong.
+#include "harness/cli/train.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "harness/program_run.h"
+#include "harness/temporary_folder.h"
+
+namespace zeroproof::harness {
+namespace {
+
+namespace fs = std::filesystem;
+
+class TrainProgram : public testing::Test {
+  protected:
+    Ran train(const std::string& arguments) const {
+        return run_program(ZEROPROOF_PROGRAM, "train --model gpt2-tiny " + arguments);
+    }
+    std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
+    void write(const std::string& name, const std::string& text) const {
+        std::ofstream(path(name)) << text;
+    }
+    void expect_refused(const std::string& arguments, const std::string& why) const {
+        const Ran ran = train(arguments);
+        EXPECT_EQ(ran.code, 2) << ran.output;
+        EXPECT_NE(ran.output.find(why), std::string::npos) << ran.output;
+    }
+
+    TemporaryFolder folder_;
+};
+
+TEST_F(TrainProgram, LowersTheLossUnderEachStageAndBothModels) {
+    for (const char* model : {"gpt2-tiny", "llama-tiny"})
+        for (int stage = 0; stage <= 3; ++stage) {
+            const Ran ran =
+                run_program(ZEROPROOF_PROGRAM,
+                            fmt::format("train --model {} --stage {} --steps 30", model, stage));
+            EXPECT_EQ(ran.code, 0) << ran.output;
+            const std::size_t at = ran.output.find("loss 5.5");
+            ASSERT_NE(at, std::string::npos) << ran.output;
+            const std::size_t last = ran.output.rfind("-> 4.");
+            EXPECT_NE(last, std::string::npos) << ran.output;
+        }
+}
+
+TEST_F(TrainProgram, TextsThatAreNoneAreRefused) {
+    write("empty", "");
+    write("short", "thirty-two bytes are one too few");
+    expect_refused("--data " + path("nowhere"), "there is no such file");
+    expect_refused("--data " + folder_.path().string(), "is a folder");
+    expect_refused("--data " + path("empty"), "is empty");
+    expect_refused("--data " + path("short"), "has 32 bytes; one sample of this model takes 33");
+}
+
+TEST_F(TrainProgram, WhatDoesNotFitTogetherIsRefused) {
+    expect_refused("--tensor-parallel 3", "does not divide the model's key and value heads of 4");
+    expect_refused("--partition-activations --recompute 1", "needs --recompute, and");
+    expect_refused("--offload-activations", "needs --recompute");
+    expect_refused("--model nothing-known", "known is: gpt2-10m");
+}
+
+TEST_F(TrainProgram, ACapacityTooSmallSaysWhatWasAskedWhatIsFreeAndWhatWouldFit) {
+    const Ran ran = train("--steps 1 --capacity 1200K");
+    EXPECT_EQ(ran.code, 4) << ran.output;
+    for (const char* part : {"bytes asked for as", "of 1228800 bytes are live",
+                             "This run takes 1302784 bytes", "--stage 1 takes 1164032 bytes"})
+        EXPECT_NE(ran.output.find(part), std::string::npos) << part << " in " << ran.output;
+}
+
+TEST_F(TrainProgram, GoesOnAtAnotherStageAndNumberOfRanks) {
+    const std::string run = path("run");
+    const Ran whole = train("--stage 1 --ranks 2 --batch 4 --steps 20");
+    EXPECT_EQ(train("--stage 2 --ranks 4 --batch 2 --steps 10 --checkpoint " + run).code, 0);
+    const Ran rest = train("--stage 3 --ranks 1 --batch 8 --steps 20 --resume " + run);
+    EXPECT_EQ(rest.code, 0) << rest.output;
+    const auto last_loss = [](const Ran& ran) {
+        const std::size_t at = ran.output.rfind("-> ");
+        return std::stod(ran.output.substr(at + 3));
+    };
+    // The sums over ranks are in another order.
+    EXPECT_NEAR(last_loss(rest), last_loss(whole), 1e-3);
+    expect_refused("--ranks 1 --batch 4 --resume " + run, "must stay the same");
+    expect_refused("--model llama-tiny --batch 4 --resume " + run, "is of a run whose family");
+}
+
+TEST_F(TrainProgram, DamagedCheckpointsAreRefusedAndTheOneBeforeIsNamed) {
+    const std::string run = path("run");
+    ASSERT_EQ(train("--steps 4 --checkpoint-every 2 --checkpoint " + run).code, 0);
+    const fs::path file = fs::path(run) / "step-00000004" / "rank-00001.zpck";
+    std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekp(1000);
+    stream.put('\x55');
+    stream.close();
+    expect_refused("--steps 6 --resume " + run, "step-00000002");
+    const Ran ran = train("--steps 3 --resume " + run + "/step-00000002");
+    EXPECT_EQ(ran.code, 0) << ran.output;
+}
+
+}  // namespace
+}  // namespace zeroproof::harness
