@@ -30,7 +30,8 @@ std::vector<Case> some_of_every_family() {
     for (const bool small : {true, false})
         for (const Case& c : all) {
             const int ranks = std::max(c.ranks, c.resume_ranks);
-            if (c.transport || (small ? ranks < 2 || ranks > 3 : families.contains(c.family)))
+            if (c.transport || c.transformer ||
+                (small ? ranks < 2 || ranks > 3 : families.contains(c.family)))
                 continue;
             families.insert(c.family);
             if (seen.insert({c.family, c.stage}).second) chosen.push_back(c);

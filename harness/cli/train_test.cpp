@@ -16,15 +16,16 @@ namespace fs = std::filesystem;
 
 class TrainProgram : public testing::Test {
   protected:
-    Ran train(const std::string& arguments) const {
-        return run_program(ZEROPROOF_PROGRAM, "train --model gpt2-tiny " + arguments);
+    Ran train(const std::string& arguments, const std::string& model = "gpt2-tiny") const {
+        return run_program(ZEROPROOF_PROGRAM, "train --model " + model + " " + arguments);
     }
     std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
     void write(const std::string& name, const std::string& text) const {
         std::ofstream(path(name)) << text;
     }
-    void expect_refused(const std::string& arguments, const std::string& why) const {
-        const Ran ran = train(arguments);
+    void expect_refused(const std::string& arguments, const std::string& why,
+                        const std::string& model = "gpt2-tiny") const {
+        const Ran ran = train(arguments, model);
         EXPECT_EQ(ran.code, 2) << ran.output;
         EXPECT_NE(ran.output.find(why), std::string::npos) << ran.output;
     }
@@ -59,7 +60,7 @@ TEST_F(TrainProgram, WhatDoesNotFitTogetherIsRefused) {
     expect_refused("--tensor-parallel 3", "does not divide the model's key and value heads of 4");
     expect_refused("--partition-activations --recompute 1", "needs --recompute, and");
     expect_refused("--offload-activations", "needs --recompute");
-    expect_refused("--model nothing-known", "known is: gpt2-10m");
+    expect_refused("", "known is: gpt2-1.5b, gpt2-10m", "nothing-known");
 }
 
 TEST_F(TrainProgram, ACapacityTooSmallSaysWhatWasAskedWhatIsFreeAndWhatWouldFit) {
@@ -83,7 +84,7 @@ TEST_F(TrainProgram, GoesOnAtAnotherStageAndNumberOfRanks) {
     // The sums over ranks are in another order.
     EXPECT_NEAR(last_loss(rest), last_loss(whole), 1e-3);
     expect_refused("--ranks 1 --batch 4 --resume " + run, "must stay the same");
-    expect_refused("--model llama-tiny --batch 4 --resume " + run, "is of a run whose family");
+    expect_refused("--batch 4 --resume " + run, "is of a run whose family", "llama-tiny");
 }
 
 TEST_F(TrainProgram, DamagedCheckpointsAreRefusedAndTheOneBeforeIsNamed) {

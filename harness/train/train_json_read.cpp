@@ -161,6 +161,7 @@ scenarios::TrainingMemory read_predicted(const JsonReader& json) {
     memory.at_rest = read_by_category(json.at("at_rest_bytes"));
     memory.after_forward = read_by_category(json.at("after_forward_bytes"));
     memory.peak_bytes = read_peaks(json.at("peak_bytes"));
+    if (memory.largest_peak_bytes() == 0) json.at("peak_bytes").fail("has no phase");
     memory.host_peak_bytes = read_count(json.at("host_peak_bytes"));
     return memory;
 }

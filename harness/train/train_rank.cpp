@@ -201,6 +201,7 @@ std::vector<TrafficRow> TrainRank::last_step_traffic() const {
 }
 
 std::vector<std::vector<float>> TrainRank::weights() {
+    enter(Phase::read);
     std::vector<std::vector<float>> all;
     for (std::size_t p = 0; p < model_->parameters().size(); ++p)
         trainer_->stage().read_weights(p, all.emplace_back(model_->parameters()[p].elements));

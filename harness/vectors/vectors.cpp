@@ -181,7 +181,7 @@ void check_expected(const fs::path& folder, const Vectors& vectors) {
 }  // namespace
 
 bool is_vector(const Case& c) {
-    return suites::trains(c);
+    return suites::feeds_gradients(c);
 }
 
 VectorIndex export_vectors(const fs::path& folder, const std::vector<const Case*>& cases) {

@@ -375,8 +375,6 @@ TransformerCase read_transformer(const scenarios::JsonReader& object) {
     if (transformer.model.kv_heads % ranks != 0 || transformer.model.feed_forward % ranks != 0)
         object.at("tensor_parallel")
             .fail("does not divide the key and value heads and the feed-forward size");
-    if (ranks > 1 && (object.has("clip_norm") || object.has("resume_ranks")))
-        object.at("tensor_parallel").fail("neither clips nor resumes where weights are cut");
     return transformer;
 }
 
@@ -514,6 +512,9 @@ Case read_case(const scenarios::JsonReader& object) {
                                   "model", "gradients", "features"})
             if (object.has(other)) object.at(other).fail("a transformer brings its own");
         c.transformer = read_transformer(object);
+        if (c.transformer->tensor_parallel > 1 &&
+            (c.clip_norm > 0 || c.resume_ranks > 0 || c.resume_stage >= 0))
+            object.at("tensor_parallel").fail("neither clips nor resumes where weights are cut");
         c.gradients = GradientKind::rounding;
         add_transformer_parameters(c);
         for (const ParameterCase& parameter : c.parameters) elements += parameter.elements();

@@ -27,6 +27,12 @@ auto fields(const LossScaleCase& s) {
 auto fields(const TransportCase& t) {
     return std::tie(t.type, t.count, t.misalignment_bytes, t.in_place);
 }
+auto fields(const TransformerCase& t) {
+    return std::tie(t.model.family, t.model.layers, t.model.hidden, t.model.heads, t.model.kv_heads,
+                    t.model.feed_forward, t.model.vocabulary, t.model.sequence, t.model.dropout,
+                    t.samples, t.tensor_parallel, t.blocks_per_checkpoint, t.partition_checkpoints,
+                    t.offload_checkpoints, t.contiguous_checkpoints);
+}
 auto fields(const Unused& u) {
     return std::tie(u.parameter, u.rank);
 }
@@ -77,6 +83,8 @@ void expect_same(const Case& a, const Case& b) {
     }
     ASSERT_EQ(a.transport.has_value(), b.transport.has_value());
     EXPECT_TRUE(!a.transport || fields(*a.transport) == fields(*b.transport));
+    ASSERT_EQ(a.transformer.has_value(), b.transformer.has_value());
+    EXPECT_TRUE(!a.transformer || fields(*a.transformer) == fields(*b.transformer));
 }
 
 void expect_round_trip(const Case& c) {

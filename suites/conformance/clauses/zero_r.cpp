@@ -203,7 +203,7 @@ constexpr std::string_view kNoMicroStep = "not exercised: no micro-step";
 
 std::vector<Clause> zero_r_clauses() {
     return {
-        {"ZERO_R.PA.PLACEMENT",
+        {"ZEROR.PA.PLACEMENT",
          "With Pa each rank of a tensor-parallel group keeps its N-th part of every checkpoint, in "
          "the order of the ranks, the last padded with zeros.",
          "arXiv 1910.02054, section 6.1",
@@ -212,7 +212,7 @@ std::vector<Clause> zero_r_clauses() {
          partitions_checkpoints,
          placement,
          {Observation::live_bytes}},
-        {"ZERO_R.PA.TRAFFIC",
+        {"ZEROR.PA.TRAFFIC",
          "Pa costs one all-gather of s b h elements for each checkpoint, before it is computed "
          "from, and nothing else.",
          "arXiv 1910.02054, section 8",
@@ -221,7 +221,7 @@ std::vector<Clause> zero_r_clauses() {
          partitions_checkpoints,
          gathers,
          {Observation::collectives}},
-        {"ZERO_R.CPU.PLACEMENT",
+        {"ZEROR.CPU.PLACEMENT",
          "With Pa+cpu no byte of a checkpoint is on the device once forward has ended.",
          "arXiv 1910.02054, section 6.1",
          "FC45, MEM",
@@ -229,7 +229,7 @@ std::vector<Clause> zero_r_clauses() {
          offloads_checkpoints,
          on_host,
          {Observation::live_bytes}},
-        {"ZERO_R.CPU.OVERLAP",
+        {"ZEROR.CPU.OVERLAP",
          "Checkpoints move to the host while later blocks compute, and back while earlier ones are "
          "still to come.",
          "arXiv 1910.02054, section 4.2.1",
@@ -238,7 +238,7 @@ std::vector<Clause> zero_r_clauses() {
          has_several_segments,
          overlap,
          {Observation::in_flight}},
-        {"ZERO_R.CB.CONSTANT",
+        {"ZEROR.CB.CONSTANT",
          "Buffers are of a constant size: how many bytes they take depends on the bucket, on the "
          "largest unit and on what is tied, and not on how many units there are.",
          "arXiv 1910.02054, sections 4.2.2 and 6.2",
@@ -247,7 +247,7 @@ std::vector<Clause> zero_r_clauses() {
          trains_transformer,
          constant_buffers,
          {Observation::peak_bytes}},
-        {"ZERO_R.MD.CONTIGUOUS",
+        {"ZEROR.MD.CONTIGUOUS",
          "With MD room for all checkpoints is taken in one piece before training, so that nothing "
          "that lives from forward to backward is allocated between what lives shorter.",
          "arXiv 1910.02054, sections 4.2.3 and 6.3",
