@@ -311,10 +311,12 @@ void add_compare(CLI::App& app, harness::CompareOptions& options, int& code) {
 }
 
 void add_report(CLI::App& app, harness::ReportOptions& options, int& code) {
-    CLI::App* report =
-        app.add_subcommand("report", "Draw records of bench: one HTML page, with its figures");
-    report->footer("Example: zeroproof report bench-1x4.json bench-2x2.json --output report.html");
-    report->add_option("record", options.records, "Records of bench --json")
+    CLI::App* report = app.add_subcommand(
+        "report", "Draw records of bench, or of train: one HTML page, with its figures");
+    report->footer(
+        "Examples: zeroproof report bench-1x4.json bench-2x2.json --output report.html\n"
+        "          zeroproof report stage0.json stage1.json stage2.json stage3.json");
+    report->add_option("record", options.records, "Records of bench --json, or of train --json")
         ->required()
         ->type_name("RECORD");
     report

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "reference/checkpoint_file.h"
+#include "reference/checkpoint_series.h"
 
 namespace zeroproof::reference {
 
@@ -139,13 +141,17 @@ void save_checkpoint(Stage& stage, const Model& model, const std::filesystem::pa
         if (stage.rank() == 0)
             file.slices.push_back({parameter.name, parameter.elements, 0, values, {}, {}});
     }
-    write_file(file, file_of(folder, stage.rank()));
-    stage.barrier();
+    write_together(stage, [&] { write_file(file, file_of(folder, stage.rank())); });
 }
 
 void load_checkpoint(Stage& stage, const Model& model, const std::filesystem::path& folder) {
     // Everything is checked before anything is copied, so that a load that fails changes nothing.
-    const std::vector<CheckpointFile> files = read_all(folder);
+    std::vector<CheckpointFile> files;
+    try {
+        files = read_all(folder);
+    } catch (const BadCheckpoint& error) {
+        throw BadCheckpoint(error.what() + other_checkpoints(folder));
+    }
     for (const CheckpointFile& file : files)
         require_same_parameters(file, model, file_of(folder, file.rank).string());
     for (const Parameter& parameter : model.parameters())
@@ -157,6 +163,18 @@ void load_checkpoint(Stage& stage, const Model& model, const std::filesystem::pa
         if (!model.parameters()[p].trainable) load_frozen(p, stage, model, files);
     stage.restore(files.front().progress);
     stage.publish();
+}
+
+void write_together(Stage& stage, const std::function<void()>& write) {
+    std::optional<std::string> failure;
+    try {
+        write();
+    } catch (const std::exception& error) {
+        failure = error.what();
+    }
+    const std::size_t failed = stage.first_rank_where(failure.has_value());
+    if (failure) throw BadCheckpoint(*failure);
+    if (failed < stage.ranks()) throw BadCheckpoint(fmt::format("rank {} could not write", failed));
 }
 
 }  // namespace zeroproof::reference

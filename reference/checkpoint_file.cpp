@@ -2,14 +2,17 @@
 
 #include <fmt/format.h>
 
+#define XXH_INLINE_ALL  // all of the library is in its header
+#include <xxhash.h>
+
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <limits>
+#include <string_view>
 
 #include "reference/checkpoint.h"
+#include "reference/whole_file.h"
 
 namespace zeroproof::reference {
 
@@ -17,7 +20,10 @@ static_assert(std::endian::native == std::endian::little, "files are little-endi
 
 namespace {
 
-constexpr std::uint64_t kMagic = 0x32304B4350505AULL;  // "ZPPCK02"
+// Five letters name the format and two digits its version.
+constexpr std::string_view kBegin{"ZPPCK03\0", 8};
+constexpr std::string_view kFormat = kBegin.substr(0, 5);
+constexpr std::string_view kVersion = kBegin.substr(5, 2);
 
 // Adam computes with the step as a double, in which whole numbers are exact up to here. It is also
 // far from where a counter would overflow.
@@ -29,9 +35,10 @@ class Writer {
     void scalar(T value) {
         bytes(&value, sizeof value);
     }
+    void raw(std::string_view value) { bytes(value.data(), value.size()); }
     void text(const std::string& value) {
         scalar(std::uint64_t{value.size()});
-        bytes(value.data(), value.size());
+        raw(value);
     }
     void floats(const std::vector<float>& values) {
         scalar(std::uint64_t{values.size()});
@@ -48,8 +55,8 @@ class Writer {
 
 class Reader {
   public:
-    Reader(const std::string& bytes, const std::filesystem::path& path)
-        : bytes_(bytes), path_(path) {}
+    Reader(std::string_view bytes, std::size_t at, const std::filesystem::path& path)
+        : bytes_(bytes), path_(path), at_(at) {}
 
     template <typename T>
     T scalar() {
@@ -85,10 +92,36 @@ class Reader {
         if (count > 0) std::memcpy(target, bytes_.data() + at_, count * width);
         at_ += count * width;
     }
-    const std::string& bytes_;
+    std::string_view bytes_;
     const std::filesystem::path& path_;
-    std::size_t at_ = 0;
+    std::size_t at_;
 };
+
+std::uint64_t checksum_of(std::string_view bytes) {
+    return XXH3_64bits(bytes.data(), bytes.size());
+}
+
+// The file less its checksum, once that is found right.
+std::string_view checked(std::string_view bytes, const std::filesystem::path& path) {
+    const auto refuse = [&](const std::string& why) {
+        throw BadCheckpoint(fmt::format("{}: {}", path.string(), why));
+    };
+    // Of a file that is shorter than the name of the format, what is there.
+    if (!kFormat.starts_with(bytes.substr(0, kFormat.size()))) refuse("is no checkpoint");
+    std::uint64_t saved = 0;
+    if (bytes.size() < kBegin.size() + sizeof saved) refuse("ends too early");
+    // An older version has no checksum. What is not two digits was a version before it was damaged.
+    const std::string_view version = bytes.substr(kFormat.size(), kVersion.size());
+    if (version != kVersion && version.find_first_not_of("0123456789") == version.npos)
+        refuse(fmt::format("is of version {}, this program reads {}", version, kVersion));
+    const std::string_view body = bytes.substr(0, bytes.size() - sizeof saved);
+    std::memcpy(&saved, bytes.data() + body.size(), sizeof saved);
+    if (const std::uint64_t found = checksum_of(body); saved != found)
+        refuse(fmt::format("has a checksum of {:016x}, its bytes have {:016x}: it is damaged",
+                           saved, found));
+    if (!body.starts_with(kBegin)) refuse("is of no known version");
+    return body;
+}
 
 void require_in_range(const CheckpointFile& file, const Reader& reader) {
     if (file.ranks < 1 || file.rank >= file.ranks)
@@ -120,7 +153,7 @@ void require_in_range(const SavedSlice& slice, const Reader& reader) {
 
 void write_file(const CheckpointFile& file, const std::filesystem::path& path) {
     Writer writer;
-    writer.scalar(kMagic);
+    writer.raw(kBegin);
     writer.scalar(file.rank);
     writer.scalar(file.ranks);
     writer.scalar(file.progress.steps_taken);
@@ -137,24 +170,13 @@ void write_file(const CheckpointFile& file, const std::filesystem::path& path) {
         writer.floats(slice.momentum);
         writer.floats(slice.variance);
     }
-    std::filesystem::path unfinished = path;
-    unfinished += ".unfinished";
-    {
-        std::ofstream stream(unfinished, std::ios::binary);
-        stream.write(writer.written().data(),
-                     static_cast<std::streamsize>(writer.written().size()));
-        if (!stream.flush())
-            throw BadCheckpoint(fmt::format("{}: cannot be written", unfinished.string()));
-    }
-    std::filesystem::rename(unfinished, path);
+    writer.scalar(checksum_of(writer.written()));
+    write_whole(writer.written(), path);
 }
 
 CheckpointFile read_file(const std::filesystem::path& path) {
-    std::ifstream stream(path, std::ios::binary);
-    if (!stream) throw BadCheckpoint(fmt::format("{}: cannot be read", path.string()));
-    const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
-    Reader reader(bytes, path);
-    if (reader.scalar<std::uint64_t>() != kMagic) reader.fail("is no checkpoint of this version");
+    const std::string bytes = read_whole(path);
+    Reader reader(checked(bytes, path), kBegin.size(), path);
     CheckpointFile file;
     file.rank = reader.scalar<std::uint32_t>();
     file.ranks = reader.scalar<std::uint32_t>();

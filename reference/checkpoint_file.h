@@ -1,4 +1,5 @@
-// The bytes of one rank's checkpoint file.
+// The bytes of one rank's checkpoint file. The last eight are a checksum of all before them, by
+// which a read finds what a disk or a network has changed.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +28,12 @@ struct CheckpointFile {
     std::vector<SavedSlice> slices;
 };
 
-// Written beside its name and renamed, so that no reader sees half of it.
+// Writes all of it or nothing, and flushes it to the disk. Throws BadCheckpoint with the file and
+// the system's reason.
 void write_file(const CheckpointFile& file, const std::filesystem::path& path);
-// Trusts nothing it reads: ranks, progress and slices are in range. Throws BadCheckpoint, naming
-// the file and what is wrong.
+// Trusts nothing it reads: the checksum is right, and ranks, progress and slices are in range,
+// since a checksum is no proof of who wrote the file. Throws BadCheckpoint, naming the file and
+// what is wrong.
 CheckpointFile read_file(const std::filesystem::path& path);
 
 }  // namespace zeroproof::reference

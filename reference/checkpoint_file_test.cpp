@@ -4,7 +4,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -41,7 +45,11 @@ class CheckpointFiles : public testing::Test {
         std::ifstream stream(path_, std::ios::binary);
         return {std::istreambuf_iterator<char>(stream), {}};
     }
-    void put(const std::string& bytes) const { std::ofstream(path_, std::ios::binary) << bytes; }
+    // As a new file: some file systems flush one that is cut and written again, each time.
+    void put(const std::string& bytes) const {
+        fs::remove(path_);
+        std::ofstream(path_, std::ios::binary) << bytes;
+    }
     // The message, or "" if the file is read.
     std::string error() const {
         try {
@@ -86,36 +94,88 @@ TEST_F(CheckpointFiles, EveryTruncationIsAnErrorThatNamesTheFile) {
     for (std::size_t length = 0; length < whole.size(); ++length) {
         put(whole.substr(0, length));
         EXPECT_NE(error().find(path_.string()), std::string::npos) << length;
+        EXPECT_NE(error().find(length < 16 ? "ends too early" : "it is damaged"), std::string::npos)
+            << length << ": " << error();
     }
     put(whole + '\0');
+    EXPECT_NE(error().find("it is damaged"), std::string::npos);
+}
+
+TEST_F(CheckpointFiles, EachFlippedBitIsRefused) {
+    write_file(example(), path_);
+    const std::string whole = bytes();
+    for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
+        std::string flipped = whole;
+        flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
+        put(flipped);
+        const std::string message = error();
+        EXPECT_NE(message.find(path_.string()), std::string::npos) << bit;
+        // What is no longer the format's name or is a number of another version is refused as that.
+        if (bit / 8 >= 7) {
+            EXPECT_NE(message.find("it is damaged"), std::string::npos) << bit << ": " << message;
+        }
+    }
+}
+
+// Beyond the checksum, which anyone can compute, lies the parser.
+std::string with_right_checksum(std::string bytes) {
+    const std::size_t body = bytes.size() - sizeof(std::uint64_t);
+    const std::uint64_t checksum = XXH3_64bits(bytes.data(), body);
+    std::memcpy(bytes.data() + body, &checksum, sizeof checksum);
+    return bytes;
+}
+
+TEST_F(CheckpointFiles, TruncationBehindARightChecksumIsFoundToo) {
+    write_file(example(), path_);
+    const std::string whole = bytes();
+    for (std::size_t length = 16; length < whole.size(); ++length) {
+        put(with_right_checksum(whole.substr(0, length)));
+        EXPECT_NE(error().find("ends too early"), std::string::npos) << length << ": " << error();
+    }
+    put(with_right_checksum(whole + '\0'));
     EXPECT_NE(error().find("beyond its end"), std::string::npos);
 }
 
 // A length of 2^60 must not be believed: that would be an allocation, or a read past the end.
-TEST_F(CheckpointFiles, AFlippedBitInAnyByteIsReadOrRefusedWithoutHarm) {
+TEST_F(CheckpointFiles, AFlippedBitBehindARightChecksumIsReadOrRefusedWithoutHarm) {
     write_file(example(), path_);
     const std::string whole = bytes();
     std::size_t refused = 0;
-    for (std::size_t i = 0; i < 2 * whole.size(); ++i) {
+    for (std::size_t bit = 0; bit < 8 * whole.size() - 64; ++bit) {
         std::string flipped = whole;
-        flipped[i / 2] = static_cast<char>(flipped[i / 2] ^ (i % 2 == 0 ? 0x01 : 0x80));
-        put(flipped);
+        flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
+        put(with_right_checksum(flipped));
         const std::string message = error();
         if (message.empty()) continue;
         ++refused;
         EXPECT_NE(message.find(path_.string()), std::string::npos);
     }
-    EXPECT_GT(refused, 2u * 8u * 10u);  // of the magic number and ten lengths, at the least
+    EXPECT_GE(refused, 64u * (1 + 10));  // of the beginning and ten lengths, at the least
 }
 
-TEST_F(CheckpointFiles, WrongMagicMissingFileAndUnequalMomentsAreNamed) {
-    EXPECT_NE(error().find("cannot be read"), std::string::npos);
-    put(std::string(100, 'x'));
-    EXPECT_NE(error().find("no checkpoint of this version"), std::string::npos);
+TEST_F(CheckpointFiles, AnotherVersionIsRefusedByItsNumber) {
+    write_file(example(), path_);
+    std::string old = bytes();
+    old[6] = '2';
+    old.resize(old.size() - 8);  // which had no checksum
+    put(old);
+    EXPECT_NE(error().find("is of version 02, this program reads 03"), std::string::npos)
+        << error();
+}
+
+TEST_F(CheckpointFiles, NoCheckpointMissingFileAndUnequalMomentsAreNamed) {
+    EXPECT_NE(error().find("cannot be read: No such file"), std::string::npos) << error();
+    for (const char* other : {"x", "ZPPCX03", "something that is much longer than a beginning"}) {
+        put(other);
+        EXPECT_NE(error().find("is no checkpoint"), std::string::npos) << error();
+    }
     CheckpointFile file = example();
     file.slices[0].variance.pop_back();
     write_file(file, path_);
     EXPECT_NE(error().find("different lengths"), std::string::npos);
+    fs::remove(path_);
+    fs::create_directory(path_);
+    EXPECT_NE(error().find("cannot be read: Is a directory"), std::string::npos) << error();
 }
 
 TEST_F(CheckpointFiles, WhatIsOutOfRangeIsRefusedAndNamed) {

@@ -8,91 +8,12 @@
 
 #include "collectives/test_support.h"
 #include "reference/checkpoint_file.h"
-#include "reference/models/dot.h"
-#include "reference/trainer.h"
+#include "reference/test_rank.h"
 
 namespace zeroproof::reference {
 namespace {
 
 namespace fs = std::filesystem;
-
-class Terms : public LinearTerms {
-  public:
-    void initial_weights(std::size_t parameter, std::size_t begin,
-                         std::span<float> values) const override {
-        for (std::size_t i = 0; i < values.size(); ++i)
-            values[i] = static_cast<float>(100 * parameter + begin + i);
-    }
-    bool terms(std::size_t, std::size_t, std::span<float> g) const override {
-        for (std::size_t i = 0; i < g.size(); ++i) g[i] = static_cast<float>(i + 1);
-        return true;
-    }
-};
-
-const std::vector<Parameter> kParameters{{"a", 7}, {"b", 10}, {"frozen", 3, -1, false}};
-
-// One rank's trainer, in buckets of 4 elements, so that each parameter is saved in several pieces.
-class Rank {
-  public:
-    explicit Rank(collectives::Communicator& world, int stage = 2,
-                  const std::vector<Parameter>& parameters = kParameters)
-        : model_(parameters, {{"unit", {0, 1, 2}}}, terms_),
-          gradients_(world.split(0, world.rank())),
-          parameters_(world.split(0, world.rank())),
-          control_(world.split(0, world.rank())),
-          trainer_(model_, options(stage), {*gradients_, *parameters_, *control_}, space_) {}
-
-    Trainer& trainer() { return trainer_; }
-    void steps(int count) {
-        for (int i = 0; i < count; ++i) {
-            trainer_.forward();
-            trainer_.backward();
-            trainer_.step();
-        }
-    }
-    // Everything that a checkpoint restores, of this rank. Collective.
-    std::vector<float> state() {
-        Stage& stage = trainer_.stage();
-        std::vector<float> all{static_cast<float>(stage.progress().steps_taken)};
-        const auto append = [&](std::span<const float> values) {
-            all.insert(all.end(), values.begin(), values.end());
-        };
-        for (const Slice& slice : stage.owned()) {
-            append(stage.master(slice));
-            append(stage.momentum(slice));
-            append(stage.variance(slice));
-        }
-        append(weights());
-        return all;
-    }
-    std::vector<float> weights() {
-        std::vector<float> all;
-        for (std::size_t p = 0; p < model_.parameters().size(); ++p) {
-            std::vector<float> values(model_.parameters()[p].elements);
-            trainer_.stage().read_weights(p, values);
-            all.insert(all.end(), values.begin(), values.end());
-        }
-        return all;
-    }
-
-  private:
-    static Options options(int stage) {
-        Options options;
-        options.stage = stage;
-        options.precision = Precision::bf16;
-        options.groups.emplace_back();
-        options.bucket_elements = 4;
-        return options;
-    }
-
-    Terms terms_;
-    DotModel model_;
-    memory::Space space_{"device", memory::Space::kUnlimited, memory::Returned::reused};
-    std::unique_ptr<collectives::Communicator> gradients_;
-    std::unique_ptr<collectives::Communicator> parameters_;
-    std::unique_ptr<collectives::Communicator> control_;
-    Trainer trainer_;
-};
 
 class Checkpoints : public testing::Test {
   protected:
@@ -106,7 +27,7 @@ class Checkpoints : public testing::Test {
 
     void save(int ranks, int steps) const {
         collectives::run_ranks(ranks, [&](collectives::Communicator& world) {
-            Rank rank(world);
+            TestRank rank(world);
             rank.steps(steps);
             rank.trainer().save(folder_);
         });
@@ -122,10 +43,10 @@ class Checkpoints : public testing::Test {
 
     // Every rank of three refuses the folder for this reason, and trains on as if nothing was.
     void expect_refused(const fs::path& named, const std::string& why,
-                        const std::vector<Parameter>& parameters = kParameters) const {
+                        const std::vector<Parameter>& parameters = kTestParameters) const {
         collectives::run_ranks(3, [&](collectives::Communicator& world) {
-            Rank loads(world, 2, parameters);
-            Rank does_not(world, 2, parameters);
+            TestRank loads(world, 2, parameters);
+            TestRank does_not(world, 2, parameters);
             loads.steps(1);
             does_not.steps(1);
             try {
@@ -149,7 +70,7 @@ class Checkpoints : public testing::Test {
 TEST_F(Checkpoints, LoadAtAnyNumberOfRanksAndStage) {
     std::vector<float> wanted;
     collectives::run_ranks(2, [&](collectives::Communicator& world) {
-        Rank rank(world);
+        TestRank rank(world);
         rank.steps(3);
         const std::vector<float> weights = rank.weights();
         if (world.rank() == 0) wanted = weights;
@@ -157,7 +78,7 @@ TEST_F(Checkpoints, LoadAtAnyNumberOfRanksAndStage) {
     for (const int ranks : {1, 2, 3})
         for (const int stage : {0, 1, 2, 3})
             collectives::run_ranks(ranks, [&](collectives::Communicator& world) {
-                Rank rank(world, stage);
+                TestRank rank(world, stage);
                 rank.trainer().load(folder_);
                 EXPECT_EQ(rank.trainer().stage().progress().steps_taken, 2);
                 rank.steps(1);
@@ -211,23 +132,39 @@ TEST_F(Checkpoints, FilesOfTwoNumbersOfRanksAreRefused) {
 }
 
 TEST_F(Checkpoints, AnotherModelIsRefused) {
-    std::vector<Parameter> other = kParameters;
+    std::vector<Parameter> other = kTestParameters;
     other[0].elements = 6;
     expect_refused(path(0), "has 'a' with 7 elements, here it has 6", other);
     other[0].elements = 8;
     expect_refused(path(0), "has 'a' with 7 elements, here it has 8", other);
-    other = kParameters;
+    other = kTestParameters;
     other[0].name = "c";
     expect_refused(path(0), "has 'a', which is no parameter here", other);
-    other = kParameters;
+    other = kTestParameters;
     other.push_back({"c", 1});
     expect_refused(path(1), "none has element 0 of 'c'", other);
-    other = kParameters;
+    other = kTestParameters;
     other[1].trainable = false;
     expect_refused(path(0), "has 'b' trainable, here it is not", other);
-    other = kParameters;
+    other = kTestParameters;
     other[2] = {"frozen", 3};
     expect_refused(path(0), "has 'frozen' frozen, here it is not", other);
+}
+
+// No rank is left waiting for the one that could not write: the world would time out.
+TEST_F(Checkpoints, OneRankThatCannotWriteIsAnErrorOnAll) {
+    collectives::run_ranks(3, [&](collectives::Communicator& world) {
+        TestRank rank(world);
+        try {
+            rank.trainer().save(world.rank() == 1 ? folder_ / "nowhere" : folder_);
+            ADD_FAILURE() << "saved";
+        } catch (const BadCheckpoint& error) {
+            const std::string message = error.what();
+            const std::string why = world.rank() == 1 ? "No such file" : "rank 1 could not write";
+            EXPECT_NE(message.find(why), std::string::npos) << message;
+        }
+        rank.steps(1);  // the run itself can go on
+    });
 }
 
 }  // namespace

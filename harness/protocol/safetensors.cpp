@@ -33,8 +33,8 @@ struct TypeRow {
     std::string_view name;
     std::uint64_t width;
 };
-constexpr std::array<TypeRow, 5> kTypes = {
-    {{"F32", 4}, {"F16", 2}, {"BF16", 2}, {"F64", 8}, {"U8", 1}}};
+constexpr std::array<TypeRow, 6> kTypes = {
+    {{"F32", 4}, {"F16", 2}, {"BF16", 2}, {"F64", 8}, {"I32", 4}, {"U8", 1}}};
 
 std::uint64_t width_of(TensorType type) {
     return kTypes[static_cast<std::size_t>(type)].width;
@@ -84,7 +84,8 @@ class HeaderHandler : public nlohmann::json_sax<Json> {
         if (place_ != Place::tensor || key_ != "dtype") refuse_value();
         const auto row = std::ranges::find(kTypes, std::string_view(value), &TypeRow::name);
         if (row == kTypes.end())
-            refuse(fmt::format("the type {}; known are F32, F16, BF16, F64 and U8", shown(value)));
+            refuse(fmt::format("the type {}; known are F32, F16, BF16, F64, I32 and U8",
+                               shown(value)));
         place_of_tensor_.type = static_cast<TensorType>(row - kTypes.begin());
         return true;
     }
@@ -294,6 +295,7 @@ std::vector<float> SafetensorsReader::floats(std::string_view name,
         case TensorType::f16: return widened<memory::Half>(data_of(place), memory::to_float);
         case TensorType::bf16: return widened<memory::BFloat16>(data_of(place), memory::to_float);
         case TensorType::f64: return widened<double>(data_of(place), rounded);
+        case TensorType::i32:
         case TensorType::u8: break;
     }
     throw BadInput(fmt::format("{}: tensor {}: has the type {}; expected is F32, F16, BF16 or F64",
@@ -327,20 +329,30 @@ void SafetensorsWriter::add(
         {std::move(name), type, std::move(shape), *elements * width, std::move(write)});
 }
 
-void SafetensorsWriter::add(std::string name, Shape shape, std::span<const float> values) {
+template <typename Element>
+void SafetensorsWriter::add_values(std::string name, Shape shape, TensorType type,
+                                   std::span<const Element> values) {
     if (elements_of(shape, values.size()) != values.size())
         throw std::logic_error(
             fmt::format("tensor {}: {} values for {}", shown(name), values.size(), to_text(shape)));
-    add(std::move(name), std::move(shape), TensorType::f32, sizeof(float),
+    add(std::move(name), std::move(shape), type, sizeof(Element),
         [values](const auto& write) { write(bytes_of(std::as_bytes(values))); });
 }
 
+void SafetensorsWriter::add(std::string name, Shape shape, std::span<const float> values) {
+    add_values(std::move(name), std::move(shape), TensorType::f32, values);
+}
+
+void SafetensorsWriter::add(std::string name, Shape shape, std::span<const double> values) {
+    add_values(std::move(name), std::move(shape), TensorType::f64, values);
+}
+
+void SafetensorsWriter::add(std::string name, Shape shape, std::span<const std::int32_t> values) {
+    add_values(std::move(name), std::move(shape), TensorType::i32, values);
+}
+
 void SafetensorsWriter::add(std::string name, Shape shape, std::span<const std::uint8_t> values) {
-    if (elements_of(shape, values.size()) != values.size())
-        throw std::logic_error(
-            fmt::format("tensor {}: {} values for {}", shown(name), values.size(), to_text(shape)));
-    add(std::move(name), std::move(shape), TensorType::u8, 1,
-        [values](const auto& write) { write(bytes_of(std::as_bytes(values))); });
+    add_values(std::move(name), std::move(shape), TensorType::u8, values);
 }
 
 void SafetensorsWriter::add(std::string name, Shape shape,
@@ -351,9 +363,10 @@ void SafetensorsWriter::add(std::string name, Shape shape,
         });
 }
 
-void SafetensorsWriter::write(const std::filesystem::path& path) const {
+std::string SafetensorsWriter::header() const {
     // By hand: an ordered document would search for each name in all those before.
     std::string header = "{";
+    if (!notes_.empty()) header += fmt::format(R"("__metadata__":{})", Json(notes_).dump());
     std::uint64_t end = 0;
     for (const Tensor& tensor : tensors_) {
         header += fmt::format(R"({}{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
@@ -364,22 +377,36 @@ void SafetensorsWriter::write(const std::filesystem::path& path) const {
     }
     header += "}";
     header.resize((header.size() + kPrefix - 1) / kPrefix * kPrefix, ' ');  // aligns the data
+    return header;
+}
 
-    WholeFile file(path);
-    const std::uint64_t header_bytes = header.size();
-    file.write(bytes_of(std::as_bytes(std::span(&header_bytes, 1))));
-    file.write(header);
+void SafetensorsWriter::write_to(const std::function<void(std::string_view)>& append) const {
+    const std::string text = header();
+    const std::uint64_t header_bytes = text.size();
+    append(bytes_of(std::as_bytes(std::span(&header_bytes, 1))));
+    append(text);
     for (const Tensor& tensor : tensors_) {
         std::uint64_t written = 0;
         tensor.write([&](std::string_view bytes) {
             written += bytes.size();
-            file.write(bytes);
+            append(bytes);
         });
         if (written != tensor.bytes)
             throw std::logic_error(fmt::format("tensor {}: {} bytes filled in for {}",
                                                shown(tensor.name), written, tensor.bytes));
     }
+}
+
+void SafetensorsWriter::write(const std::filesystem::path& path) const {
+    WholeFile file(path);
+    write_to([&](std::string_view piece) { file.write(piece); });
     file.finish();
+}
+
+std::string SafetensorsWriter::bytes() const {
+    std::string all;
+    write_to([&](std::string_view piece) { all += piece; });
+    return all;
 }
 
 }  // namespace zeroproof::harness

@@ -16,7 +16,7 @@
 
 namespace zeroproof::harness {
 
-enum class TensorType { f32, f16, bf16, f64, u8 };
+enum class TensorType { f32, f16, bf16, f64, i32, u8 };
 std::string_view name_of(TensorType type);  // as in the header, "F32"
 
 // What others have named, as it may stand in a message: quoted, on one line and not too long.
@@ -65,12 +65,21 @@ class SafetensorsWriter {
     // Values stay where they are until `write`. Throws std::logic_error for a name that is taken or
     // a number of values that is not that of the shape.
     void add(std::string name, Shape shape, std::span<const float> values);
+    void add(std::string name, Shape shape, std::span<const double> values);
+    void add(std::string name, Shape shape, std::span<const std::int32_t> values);
     void add(std::string name, Shape shape, std::span<const std::uint8_t> values);
     // `fill` is called in `write`, for tensors that need not be in memory as a whole.
     void add(std::string name, Shape shape, std::function<void(const Append&)> fill);
 
+    // A text beside the tensors, in what the format calls __metadata__.
+    void note(std::string key, std::string text) {
+        notes_.emplace(std::move(key), std::move(text));
+    }
+
     // Throws Unwritable.
     void write(const std::filesystem::path& path) const;
+    // The same bytes, for whoever writes them in another way.
+    std::string bytes() const;
 
   private:
     struct Tensor {
@@ -82,7 +91,13 @@ class SafetensorsWriter {
     };
     void add(std::string name, Shape shape, TensorType type, std::uint64_t width,
              std::function<void(const std::function<void(std::string_view)>&)> write);
+    template <typename Element>
+    void add_values(std::string name, Shape shape, TensorType type,
+                    std::span<const Element> values);
+    std::string header() const;
+    void write_to(const std::function<void(std::string_view)>& append) const;
 
+    std::map<std::string, std::string> notes_;
     std::vector<Tensor> tensors_;
     std::map<std::string, std::size_t, std::less<>> places_;
 };

@@ -102,6 +102,23 @@ TEST_F(Safetensors, WhatIsWrittenIsReadBackBitByBit) {
     EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), fs::directory_iterator()), 1);
 }
 
+TEST_F(Safetensors, OtherTypesAndNotesAreInTheHeader) {
+    const std::vector<double> wide = {0.1, -1};
+    const std::vector<std::int32_t> numbers = {-1, 0, 1 << 30};
+    SafetensorsWriter writer;
+    writer.note("model", R"({"layers": 2})");
+    writer.add("wide", {2}, std::span(wide));
+    writer.add("numbers", {3}, std::span(numbers));
+    const std::string bytes = writer.bytes();
+    EXPECT_HOLDS(bytes, R"("__metadata__":{"model":"{\"layers\": 2}"})");
+    EXPECT_TRUE(bytes.ends_with(bits<double>({0.1, -1}) + bits<std::int32_t>({-1, 0, 1 << 30})));
+    put("t", bytes);
+    EXPECT_EQ(read().floats("wide", {2}), (std::vector<float>{0.1f, -1}));
+    EXPECT_HOLDS(message_of([&] { read().floats("numbers", {3}); }), "has the type I32; expected");
+    writer.write(path("written"));
+    EXPECT_EQ(read("written").tensors().size(), 2u);
+}
+
 TEST_F(Safetensors, AFileOfNoTensorsIsWhole) {
     SafetensorsWriter().write(path("t"));
     EXPECT_TRUE(read().tensors().empty());

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "harness/protocol/evidence_document.h"
+#include "harness/protocol/schema_check.h"
 #include "harness/subjects/reference_subject.h"
 #include "harness/temporary_folder.h"
 #include "scenarios/json_reader.h"
@@ -18,24 +19,6 @@ using suites::Case;
 
 Json read_json(const std::filesystem::path& file) {
     return scenarios::parse_json(scenarios::read_text_file(file.string()), file.string());
-}
-Json schema(const std::string& name) {
-    return read_json(std::filesystem::path(ZEROPROOF_SOURCE_DIR) / "docs" / name);
-}
-
-std::set<std::string> keys_of(const Json& object) {
-    std::set<std::string> keys;
-    for (const auto& [key, value] : object.items()) keys.insert(key);
-    return keys;
-}
-std::set<std::string> texts_of(const Json& array) {
-    return {array.begin(), array.end()};
-}
-template <typename Enum>
-std::set<std::string> names(std::size_t count) {
-    std::set<std::string> all;
-    for (std::size_t i = 0; i < count; ++i) all.emplace(name_of(static_cast<Enum>(i)));
-    return all;
 }
 
 class Schemas : public testing::Test {
@@ -75,7 +58,7 @@ class Schemas : public testing::Test {
 };
 
 TEST_F(Schemas, OfEvidenceHaveTheKeysThatAreReadAndRequireThoseThatAreDemanded) {
-    const Json document = schema("evidence.schema.json");
+    const Json document = schema_document("evidence.schema.json");
     const struct {
         const char* definition;  // empty is the document itself
         const char* place;       // of one in the evidence
@@ -114,7 +97,7 @@ TEST_F(Schemas, OfEvidenceHaveTheKeysThatAreReadAndRequireThoseThatAreDemanded) 
 
 TEST_F(Schemas, RequireWhatIsObserved) {
     SafetensorsWriter().write(folder_.path() / "0000" / "rank-0.safetensors");
-    const Json document = schema("evidence.schema.json");
+    const Json document = schema_document("evidence.schema.json");
     for (const Json& rule : document.at("then").at("allOf")) {
         const Json& observation =
             rule.at(Json::json_pointer("/if/properties/observed/contains/const"));
@@ -133,7 +116,7 @@ TEST_F(Schemas, RequireWhatIsObserved) {
 }
 
 TEST_F(Schemas, OfReadinessAndOfCasesHaveTheKeysThatAreWritten) {
-    const Json ready = schema("evidence.schema.json").at("$defs").at("ready");
+    const Json ready = schema_document("evidence.schema.json").at("$defs").at("ready");
     const std::filesystem::path file = folder_.path() / "ready-0.json";
     const Json written = read_json(file);
     EXPECT_EQ(keys_of(ready.at("properties")), keys_of(written));
@@ -144,7 +127,7 @@ TEST_F(Schemas, OfReadinessAndOfCasesHaveTheKeysThatAreWritten) {
         EXPECT_FALSE(is_accepted([&] { read_ready(folder_.path(), 0); })) << key;
     }
 
-    const Json document = schema("cases.schema.json");
+    const Json document = schema_document("cases.schema.json");
     const Json cases = read_json(folder_.path() / "cases.json");
     const struct {
         const char* definition;
@@ -172,7 +155,7 @@ TEST_F(Schemas, OfReadinessAndOfCasesHaveTheKeysThatAreWritten) {
 }
 
 TEST_F(Schemas, ListTheNamesThatAreRead) {
-    const Json document = schema("evidence.schema.json");
+    const Json document = schema_document("evidence.schema.json");
     const auto listed = [&](const char* place) {
         return texts_of(document.at(Json::json_pointer(place)).at("enum"));
     };
@@ -183,7 +166,8 @@ TEST_F(Schemas, ListTheNamesThatAreRead) {
     EXPECT_EQ(listed("/$defs/collective/properties/type"),
               names<memory::DType>(std::size(memory::kAllDTypes)));
     EXPECT_EQ(listed("/$defs/collective/properties/reduction"), names<collectives::Reduction>(5));
-    EXPECT_EQ(listed("/$defs/collective/properties/traffic"), names<collectives::Traffic>(collectives::kTraffics));
+    EXPECT_EQ(listed("/$defs/collective/properties/traffic"),
+              names<collectives::Traffic>(collectives::kTraffics));
     EXPECT_EQ(listed("/$defs/race/properties/kind"), names<collectives::RaceKind>(3));
 }
 

@@ -7,14 +7,20 @@ from typing import Any, Callable
 import pytest
 
 from zeroproof_report.record import Record, read_records
+from zeroproof_report.training.record import Run, read_runs
 
 DATA = Path(__file__).parent / "data"
 Change = Callable[[dict[str, Any]], None]
-ReadChanged = Callable[..., list[Record]]
+ReadRuns = Callable[..., list[Run]]
+TRAININGS = ("stage0", "stage1", "stage2", "stage3", "recompute")
 
 
 def sample(shape: str) -> Path:
     return DATA / f"sample-{shape}.json"
+
+
+def training(name: str) -> Path:
+    return DATA / f"training-{name}.json"
 
 
 @pytest.fixture
@@ -35,3 +41,33 @@ def changed_file(tmp_path: Path) -> Callable[[str, Change], Path]:
         return file
 
     return write
+
+
+@pytest.fixture
+def runs() -> list[Run]:
+    """The samples of training: stages 0 to 3, and stage 3 with recomputation."""
+    return read_runs([(name, training(name)) for name in TRAININGS])
+
+
+@pytest.fixture
+def changed_training(tmp_path: Path) -> Callable[[str, Change], Path]:
+    """Writes a sample of training with a change."""
+
+    def write(name: str, change: Change) -> Path:
+        document = json.loads(training(name).read_text())
+        change(document)
+        file = tmp_path / f"changed-{name}.json"
+        file.write_text(json.dumps(document))
+        return file
+
+    return write
+
+
+@pytest.fixture
+def changed_runs(changed_training: Callable[[str, Change], Path]) -> ReadRuns:
+    """Reads samples of training, each with a change."""
+
+    def read(**changes: Change) -> list[Run]:
+        return read_runs([(n, changed_training(n, change)) for n, change in changes.items()])
+
+    return read

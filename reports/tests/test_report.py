@@ -2,43 +2,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, Callable
 
 import pytest
 
 from tests.conftest import Change, sample
+from tests.shown_page import Page
 from zeroproof_report.__main__ import main
 from zeroproof_report.report import write_report
-
-VOID = {"meta", "link", "img", "br", "hr", "input"}
-
-
-class Page(HTMLParser):
-    """What a page holds; fails where elements are not closed in turn."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.images: list[dict[str, str | None]] = []
-        self.tags: list[str] = []
-        self.text = ""
-        self._open: list[str] = []
-        self.feed(text)
-        assert not self._open
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        if tag == "img":
-            self.images.append(dict(attrs))
-        if tag not in VOID:
-            self._open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self._open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
 
 
 def test_the_page_needs_nothing_but_itself(tmp_path: Path) -> None:

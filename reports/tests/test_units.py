@@ -24,3 +24,16 @@ def test_parts_and_parameters() -> None:
     assert units.phi(4_000_000) == "4 million"
     assert units.phi(1_500_000_000) == "1.5 billion"
     assert units.phi(1000) == "1000"
+
+
+def test_three_digits() -> None:
+    shown = ("0.00", "0.312", "1.00", "9.99", "10.0", "100", "1234")
+    values = (0.0, 0.3122, 0.9999, 9.994, 9.996, 99.96, 1234.0)
+    assert tuple(units.three_digits(value) for value in values) == shown
+
+
+def test_groups_and_signs() -> None:
+    assert units.grouped(1234567).split("\N{NARROW NO-BREAK SPACE}") == ["1", "234", "567"]
+    assert units.grouped(999.6) == "1\N{NARROW NO-BREAK SPACE}000"
+    assert units.signed_per_cent(0.0) == "0"
+    assert units.signed_per_cent(-0.0123) == "-1.23 %"

@@ -1,1 +1,4 @@
-"""Draws records of `zeroproof bench`: one HTML page, with its figures as files beside it."""
+"""Draws records of `zeroproof bench`, or of `zeroproof train`.
+
+One HTML page, with its figures as files beside it.
+"""

@@ -81,11 +81,11 @@ class Looks:
         return self._looks[name]
 
 
-def plain(text: str) -> str:
+def plain(text: str, longest: int = _LONGEST_LABEL) -> str:
     """Foreign text as it stands: neither a formula nor anything invisible, and not too long."""
     shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
-    if len(shown) > _LONGEST_LABEL:
-        shown = shown[: _LONGEST_LABEL - 1] + "…"
+    if len(shown) > longest:
+        shown = shown[: longest - 1] + "…"
     if shown.startswith("_"):  # a legend would leave it out
         shown = " " + shown
     return shown.replace("$", r"\$")
@@ -160,11 +160,18 @@ def size_tick(value: float) -> str:
     return short(units.size(value))
 
 
+def _legend_columns(labels: list[str], inches: float) -> int:
+    """As many as there is room for."""
+    most, letters = (5, 145) if inches > 8 else (2, 85)
+    width = max((len(label) for label in labels), default=0) + 6
+    return min(len(labels), most, max(1, letters // width))
+
+
 def finish(figure: Any, name: str, title: str, description: str, handles: list[Any]) -> Figure:
     """The legend stands below all panels, once."""
     lines = textwrap.wrap(title, 95 if figure.get_figwidth() > 8 else 58)
     figure.suptitle("\n".join(lines), fontsize=12, x=0.02, ha="left")
-    columns = min(len(handles), 5 if figure.get_figwidth() > 8 else 2)
+    columns = _legend_columns([handle.get_label() for handle in handles], figure.get_figwidth())
     legend_rows = (len(handles) + columns - 1) // columns if handles else 0
     bottom = (0.26 * legend_rows + 0.08) / figure.get_figheight()
     if handles:

@@ -1,0 +1,1 @@
+"""Draws records of `zeroproof train`."""
