@@ -4,8 +4,6 @@
 
 #include <filesystem>
 
-#include "scenarios/json_reader.h"
-
 namespace zeroproof::scenarios {
 
 namespace {
@@ -65,6 +63,14 @@ TransformerModel read_transformer_model(std::string_view text, const std::string
     if (model.is_gpt2() && model.kv_heads != model.heads)
         document.at("kv_heads").fail("a model of the family gpt2 has as many as heads");
     return model;
+}
+
+Json sizes_of(const TransformerModel& model) {
+    return {{"family", name_of(model.family)}, {"layers", model.layers},
+            {"hidden", model.hidden},          {"heads", model.heads},
+            {"kv_heads", model.kv_heads},      {"feed_forward", model.feed_forward},
+            {"vocabulary", model.vocabulary},  {"sequence", model.sequence},
+            {"dropout", model.dropout}};
 }
 
 TransformerModel load_transformer_model(const std::string& name_or_file) {

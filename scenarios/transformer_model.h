@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "scenarios/json_reader.h"
+
 namespace zeroproof::scenarios {
 
 enum class TransformerFamily { gpt2, llama };
@@ -38,6 +40,8 @@ const std::vector<ModelFile>& model_files();
 
 // Throws BadInput, naming the file and the place in it.
 TransformerModel read_transformer_model(std::string_view text, const std::string& file);
+// What makes a model another one, by the keys of a file: family, sizes and dropout.
+Json sizes_of(const TransformerModel& model);
 // A known model by its name, or else a file. Throws BadInput, naming the known ones.
 TransformerModel load_transformer_model(const std::string& name_or_file);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "harness/subjects/transformer_shape.h"
 #include "reference/kernels.h"
 #include "reference/tensor/philox.h"
 
@@ -17,25 +18,12 @@ std::vector<float> copy_of(reference::ConstTensor tensor) {
 
 }  // namespace
 
-reference::TransformerShape shape_of(const suites::Case& c) {
-    const scenarios::TransformerModel& model = c.transformer->model;
-    return {.family = model.is_gpt2() ? reference::TransformerFamily::gpt2
-                                      : reference::TransformerFamily::llama,
-            .layers = model.layers,
-            .hidden = model.hidden,
-            .heads = model.heads,
-            .kv_heads = model.kv_heads,
-            .feed_forward = model.feed_forward,
-            .vocabulary = model.vocabulary,
-            .sequence = model.sequence,
-            .dropout = static_cast<float>(model.dropout)};
-}
-
 ObservedTransformer::ObservedTransformer(const suites::Case& c,
                                          const reference::TransformerOptions& options,
                                          memory::Space& space, Notice notice)
     : case_(c),
-      model_(make_transformer(weight_type(c.precision), shape_of(c), options, space)),
+      model_(make_transformer(weight_type(c.precision), shape_of(c.transformer->model), options,
+                              space)),
       parameters_(model_->parameters()),
       notice_(std::move(notice)) {
     for (std::size_t p = 0; p < parameters_.size(); ++p)

@@ -9,9 +9,6 @@
 
 namespace zeroproof::harness {
 
-// Its sizes and options, as the case has them.
-reference::TransformerShape shape_of(const suites::Case& c);
-
 // Forwards to the reference's model, and notes what goes into a checkpoint, what comes out of it,
 // and the local gradient of each use of each parameter.
 class ObservedTransformer : public reference::Model {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -350,6 +351,31 @@ TEST(RunTraining, StepsAreReportedAsTheyEnd) {
         for (const TimelinePoint& point : rank.timeline)
             peak = std::max(peak, sum(point.live_bytes));
         EXPECT_EQ(peak, record.predicted.largest_peak_bytes());
+    }
+}
+
+// What a model of an allocator is given: every buffer, in its order, once it is asked for.
+TEST(RunTraining, AllocationsAddUpToTheLedger) {
+    TrainPlan plan = plan_of("gpt2-tiny", 3, 2, 2);
+    plan.blocks_per_checkpoint = 1;
+    EXPECT_TRUE(run(plan).record.by_rank[0].allocations.events.empty());
+    plan.records_allocations = true;
+    const Run recorded = run(plan);
+    for (const RankMemory& rank : recorded.record.by_rank) {
+        check(rank.allocations);
+        std::map<std::uint64_t, std::size_t> live;
+        std::size_t bytes = 0;
+        std::size_t peak = 0;
+        for (const memory::AllocationEvent& event : rank.allocations.events)
+            if (event.kind == memory::AllocationEvent::Kind::allocate) {
+                live[event.id] = event.bytes;
+                bytes += event.bytes;
+                peak = std::max(peak, bytes);
+            } else {
+                bytes -= live.at(event.id);
+            }
+        EXPECT_EQ(bytes, sum(rank.at_rest));
+        EXPECT_EQ(peak, recorded.record.predicted.largest_peak_bytes());
     }
 }
 

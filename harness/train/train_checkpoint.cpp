@@ -19,21 +19,11 @@ fs::path series_folder(const fs::path& folder, const TrainPlan& plan, int tensor
 }
 
 std::string run_description(const TrainPlan& plan) {
-    const scenarios::TransformerModel& model = plan.model;
-    return Json{{"format", "zeroproof training run"},
-                {"version", 1},
-                {"family", name_of(model.family)},
-                {"layers", model.layers},
-                {"hidden", model.hidden},
-                {"heads", model.heads},
-                {"kv_heads", model.kv_heads},
-                {"feed_forward", model.feed_forward},
-                {"vocabulary", model.vocabulary},
-                {"sequence", model.sequence},
-                {"dropout", model.dropout},
-                {"seed", plan.seed},
-                {"samples_of_step", plan.samples_of_step()}}
-        .dump(1);
+    Json run = {{"format", "zeroproof training run"}, {"version", 1}};
+    run.update(scenarios::sizes_of(plan.model));
+    run["seed"] = plan.seed;
+    run["samples_of_step"] = plan.samples_of_step();
+    return run.dump(1);
 }
 
 fs::path checkpoint_to_resume(const TrainPlan& plan, int tensor_parallel_rank) {

@@ -30,18 +30,9 @@ Json by_phase(const std::array<std::size_t, memory::kPhases>& peaks, const Make&
 }
 
 Json json_of(const TrainPlan& plan) {
-    const scenarios::TransformerModel& model = plan.model;
-    Json json = {{"model",
-                  {{"name", model.name},
-                   {"family", name_of(model.family)},
-                   {"layers", model.layers},
-                   {"hidden", model.hidden},
-                   {"heads", model.heads},
-                   {"kv_heads", model.kv_heads},
-                   {"feed_forward", model.feed_forward},
-                   {"vocabulary", model.vocabulary},
-                   {"sequence", model.sequence},
-                   {"dropout", model.dropout}}},
+    Json model = {{"name", plan.model.name}};
+    model.update(scenarios::sizes_of(plan.model));
+    Json json = {{"model", std::move(model)},
                  {"stage", plan.stage},
                  {"ranks", plan.ranks},
                  {"tensor_parallel", plan.tensor_parallel},

@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "harness/subjects/transformer_shape.h"
 #include "harness/train/tensor_log.h"
 #include "harness/train/train_checkpoint.h"
 
@@ -18,19 +19,6 @@ using collectives::Traffic;
 using memory::Phase;
 
 }  // namespace
-
-reference::TransformerShape shape_of(const scenarios::TransformerModel& model) {
-    using Family = reference::TransformerFamily;
-    return {.family = model.is_gpt2() ? Family::gpt2 : Family::llama,
-            .layers = model.layers,
-            .hidden = model.hidden,
-            .heads = model.heads,
-            .kv_heads = model.kv_heads,
-            .feed_forward = model.feed_forward,
-            .vocabulary = model.vocabulary,
-            .sequence = model.sequence,
-            .dropout = static_cast<float>(model.dropout)};
-}
 
 // Group 0 is of matrices, which decay, group 1 of the rest.
 reference::Options options_of(const TrainPlan& plan) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -20,22 +21,22 @@ double error_in_units(float x) {
     return std::abs(double{exponential(x)} - exact) / std::ldexp(1.0, exponent - 24);
 }
 
-// Calls `use` with some 300'000 floats from 2^-30 to `limit`, of all magnitudes, and with as many
+// The largest error of some 300'000 floats from 2^-30 to `limit`, of all magnitudes, and of as many
 // negative ones.
-template <typename Use>
-void for_floats_up_to(float limit, Use&& use) {
+double worst_error_up_to(float limit) {
     constexpr std::uint32_t kStep = 997;
+    double worst = 0;
     for (std::uint32_t bits = std::bit_cast<std::uint32_t>(0x1p-30f);
-         bits <= std::bit_cast<std::uint32_t>(limit); bits += kStep) {
-        use(std::bit_cast<float>(bits));
-        use(-std::bit_cast<float>(bits));
-    }
+         bits <= std::bit_cast<std::uint32_t>(limit); bits += kStep)
+        for (const float x : {std::bit_cast<float>(bits), -std::bit_cast<float>(bits)})
+            worst = std::max(worst, error_in_units(x));
+    return worst;
 }
 
 // Catches a wrong coefficient or a missing term of the series: up to half of ln 2 nothing else is
 // at work.
 TEST(Exponential, SeriesIsWithinTwoUnits) {
-    for_floats_up_to(0.34f, [](float x) { ASSERT_LE(error_in_units(x), 2) << x; });
+    EXPECT_LE(worst_error_up_to(0.34f), 2);
 }
 
 // Powers of two alone: catches an exponent that is off by one, or lost at the ends of the range.

@@ -26,6 +26,10 @@ void for_each_checkpoint(const Context& context,
 Discrepancy discrepancy(const MicroStepOf& where, std::string quantity, std::string expected,
                         std::string seen);
 
+inline std::size_t at(const memory::BytesByCategory& bytes, memory::Category category) {
+    return bytes[static_cast<std::size_t>(category)];
+}
+
 // Whether some activations are computed again.
 bool keeps_checkpoints(const Case& c);
 bool partitions_checkpoints(const Case& c);  // Pa

@@ -106,12 +106,7 @@ scenarios::Json transport_to_json(const TransportCase& transport) {
 }
 
 void transformer_to_json(const TransformerCase& t, scenarios::Json& json) {
-    json["transformer"] = {
-        {"family", name_of(t.model.family)}, {"layers", t.model.layers},
-        {"hidden", t.model.hidden},          {"heads", t.model.heads},
-        {"kv_heads", t.model.kv_heads},      {"feed_forward", t.model.feed_forward},
-        {"vocabulary", t.model.vocabulary},  {"sequence", t.model.sequence},
-        {"dropout", t.model.dropout}};
+    json["transformer"] = scenarios::sizes_of(t.model);
     json["samples"] = t.samples;
     json["tensor_parallel"] = t.tensor_parallel;
     json["blocks_per_checkpoint"] = t.blocks_per_checkpoint;

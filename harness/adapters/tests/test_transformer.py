@@ -4,9 +4,9 @@ Both compute in fp32 or bf16 and take their sums in orders of their own, so that
 By how much they may is measured in the same run. The truth is PyTorch in fp64, from the same
 weights and batches. The controls are PyTorch in the program's precision, with the work divided in
 several ways. Of each tensor the program's largest error, and the norm of its errors, may be ALLOWED
-times that of the worst control: how roundings fall decides over a small factor, a mistake over more.
-Where the truth and all controls have a zero, it has to be one. Tests of the tests show that other
-models and other optimizers do not pass.
+times that of the worst control: how roundings fall decides over a small factor, a mistake over
+more. Where the truth and all controls have a zero, it has to be one. Tests of the tests show that
+other models and other optimizers do not pass.
 """
 
 from __future__ import annotations

@@ -13,10 +13,6 @@ namespace {
 
 using memory::Category;
 
-std::size_t at(const memory::BytesByCategory& bytes, Category category) {
-    return bytes[static_cast<std::size_t>(category)];
-}
-
 // Tokens and targets; of the head the input, what its normalization gives and two numbers a token;
 // of each block that is not computed again, the formula of block_activation_bytes.
 std::size_t kept_bytes(const Case& c) {

@@ -16,10 +16,6 @@ using collectives::Traffic;
 using memory::Category;
 using memory::Phase;
 
-std::size_t at(const memory::BytesByCategory& bytes, Category category) {
-    return bytes[static_cast<std::size_t>(category)];
-}
-
 // Each rank's part, in the order of the group, and zeros behind the last element.
 Judgement placement(const Context& context) {
     Comparison comparison;
