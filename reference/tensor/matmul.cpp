@@ -10,6 +10,16 @@
 
 #include "reference/tensor/onednn_matmul.h"
 
+#if defined(__SANITIZE_THREAD__)
+// The libraries synchronise by instructions that the sanitizer has not seen being compiled, and
+// hand their memory from thread to thread. What this project does with their results is watched.
+extern "C" const char* __tsan_default_suppressions() {
+    return "race:libopenblas.so\n"
+           "race:libdnnl.so\n"
+           "race:libgomp.so\n";
+}
+#endif
+
 namespace zeroproof::reference {
 
 namespace {
