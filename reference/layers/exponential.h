@@ -14,7 +14,7 @@ inline float exponential(float x) {
     const float bounded = x < -87.0f ? -87.0f : x > 88.0f ? 88.0f : x;
     constexpr float kRound = 0x1.8p23f;  // adding it leaves no digits behind the point
     const float n = (bounded * 0x1.715476p+0f + kRound) - kRound;
-    const float r = bounded - n * 0x1.62e4p-1f - n * -0x1.7f7d1cp-20f;
+    const float r = bounded - n * 0x1.62e4p-1f - n * 0x1.7f7d1cp-20f;
     // The Taylor series to r^7.
     float e = 1.0f / 5040;
     e = e * r + 1.0f / 720;

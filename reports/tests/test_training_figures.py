@@ -58,6 +58,18 @@ def test_what_a_record_does_not_hold_is_left_out_and_told(changed_runs: ReadRuns
     assert all(chapter.left_out for chapter in chapters)
 
 
+def test_a_run_that_had_no_step_to_take(changed_runs: ReadRuns) -> None:
+    def change(document: dict[str, Any]) -> None:
+        ended_early(document)
+        document.update(complete=True, ended_by=None, resumed_at=document["plan"]["steps"])
+        for rank in document["by_rank"]:
+            rank["peak_bytes"] = {"initialise": 1000, "load": 1000}
+
+    chapters = chapters_of_training(changed_runs(stage0=change))
+    assert not any(chapter.figures for chapter in chapters)
+    assert all(chapter.left_out for chapter in chapters)
+
+
 def test_one_step_alone_and_losses_that_are_not_finite(changed_runs: ReadRuns) -> None:
     def single(document: dict[str, Any]) -> None:
         del document["steps"][1:]

@@ -27,7 +27,7 @@ def _in_lines(label: str) -> str:
 def measured_runs(runs: list[Run], what: str) -> tuple[list[Run], list[str]]:
     """Those that have bytes, and a sentence for each that has none."""
     return [run for run in runs if run.has_measured], [
-        f"{what} of {run.label}: the run ended before they were taken."
+        f"{what} of {run.label}: the record holds none of a step."
         for run in runs
         if not run.has_measured
     ]

@@ -10,10 +10,9 @@ from matplotlib.patches import Patch
 from zeroproof_report.figures.drawing import BLACK, Drawn, Figure, finish
 from zeroproof_report.training.bars import HEIGHT, measured_runs, run_axes
 from zeroproof_report.training.looks import MEGA
-from zeroproof_report.training.record import Run
+from zeroproof_report.training.record import PHASES_OF_STEP, Run
 from zeroproof_report.units import signed_per_cent, three_digits
 
-_PHASES = ("forward", "backward", "reduce", "step")
 _COLOUR = "#8c8c8c"  # of no category
 _PREDICTED = {
     "linestyle": "none",
@@ -44,7 +43,7 @@ def _draw(axis: Any, runs: list[Run], phase: str) -> None:
 
 
 def _figure(runs: list[Run]) -> Figure:
-    phases = [phase for phase in _PHASES if any(phase in run.measured.peaks for run in runs)]
+    phases = [phase for phase in PHASES_OF_STEP if any(phase in run.measured.peaks for run in runs)]
     figure, axes = run_axes(runs, panels=len(phases), bars_of_run=1)
     for axis, phase in zip(axes, phases):
         _draw(axis, runs, phase)

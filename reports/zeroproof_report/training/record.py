@@ -13,6 +13,8 @@ FORMAT = "zeroproof training"
 MODEL_STATES = ("parameter", "gradient", "master", "momentum", "variance")
 CATEGORIES = (*MODEL_STATES, "activation", "checkpoint", "buffer")
 
+PHASES_OF_STEP = ("forward", "backward", "reduce", "step")
+
 Bytes = dict[str, int]  # by category, or by phase
 
 
@@ -142,8 +144,8 @@ class Run:
 
     @property
     def has_measured(self) -> bool:
-        """A run that ended early has no bytes."""
-        return any(rank.peaks for rank in self.by_rank)
+        """A run that ended early, or that had no step to take, has no bytes of one."""
+        return any(phase in rank.peaks for rank in self.by_rank for phase in PHASES_OF_STEP)
 
     @property
     def measured(self) -> Memory:

@@ -212,6 +212,6 @@ def draw(runs: list[Run]) -> Drawn:
         else:
             drawn.left_out.append(
                 f"Live bytes of {run.label}: the record holds no changes, which are kept from the "
-                "second step of a run on, once the run has ended well."
+                "second step of a run on, once the run has come to its end."
             )
     return drawn
