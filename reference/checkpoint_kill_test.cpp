@@ -111,7 +111,7 @@ TEST_F(KilledRuns, GoOnFromTheLastStepThatWasSaved) {
     if (kThreadSanitizer)
         GTEST_SKIP() << "The thread sanitizer does not follow threads that a forked child starts.";
     using std::chrono::steady_clock;
-    constexpr int kKills = 30;
+    constexpr int kKills = 25;
     std::mt19937 random(17);
     std::uniform_int_distribution<int> microseconds(0, 50'000);
     std::map<std::int64_t, WholeState> loaded;

@@ -20,7 +20,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kRanks = 2;
-constexpr double kPeerLimit = 1.5;         // of PyTorch's time
+constexpr double kPeerLimit = 1.0;         // of PyTorch's time
 constexpr double kRecomputeLimit = 1.35;   // of the time without
 constexpr double kLedgerLimit = 0.01;      // of a step
 constexpr double kProductsAtLeast = 0.80;  // of what the library reaches alone
