@@ -360,7 +360,7 @@ TEST(RunTraining, AllocationsAddUpToTheLedger) {
     plan.blocks_per_checkpoint = 1;
     EXPECT_TRUE(run(plan).record.by_rank[0].allocations.events.empty());
     plan.records_allocations = true;
-    const Run recorded = run(plan);
+    const Trained recorded = run(plan);
     for (const RankMemory& rank : recorded.record.by_rank) {
         check(rank.allocations);
         std::map<std::uint64_t, std::size_t> live;
