@@ -7,10 +7,17 @@
 
 #include "reference/checkpoint_file.h"
 #include "reference/checkpoint_series.h"
+#include "reference/whole_file.h"
 
 namespace zeroproof::reference {
 
 namespace {
+
+std::filesystem::path part_of(const std::filesystem::path& folder, const Stage& stage) {
+    const collectives::Communicator* cut_over = stage.tensor_parallel();
+    if (cut_over == nullptr) return folder;
+    return folder / fmt::format("tensor-{}-of-{}", cut_over->rank(), cut_over->size());
+}
 
 std::filesystem::path file_of(const std::filesystem::path& folder, std::size_t rank) {
     return folder / fmt::format("rank-{:05}.zpck", rank);
@@ -141,16 +148,21 @@ void save_checkpoint(Stage& stage, const Model& model, const std::filesystem::pa
         if (stage.rank() == 0)
             file.slices.push_back({parameter.name, parameter.elements, 0, values, {}, {}});
     }
-    write_together(stage, [&] { write_file(file, file_of(folder, stage.rank())); });
+    write_together(stage, [&] {
+        const std::filesystem::path part = part_of(folder, stage);
+        if (part != folder && std::filesystem::create_directory(part)) flush_folder(folder);
+        write_file(file, file_of(part, file.rank));
+    });
 }
 
-void load_checkpoint(Stage& stage, const Model& model, const std::filesystem::path& folder) {
+void load_checkpoint(Stage& stage, const Model& model, const std::filesystem::path& checkpoint) {
+    const std::filesystem::path folder = part_of(checkpoint, stage);
     // Everything is checked before anything is copied, so that a load that fails changes nothing.
     std::vector<CheckpointFile> files;
     try {
         files = read_all(folder);
     } catch (const BadCheckpoint& error) {
-        throw BadCheckpoint(error.what() + other_checkpoints(folder));
+        throw BadCheckpoint(error.what() + other_checkpoints(checkpoint));
     }
     for (const CheckpointFile& file : files)
         require_same_parameters(file, model, file_of(folder, file.rank).string());

@@ -18,9 +18,10 @@ class BadCheckpoint : public std::runtime_error {
 
 // Each file says what it holds: for each slice that its rank owns, the parameter's name and number
 // of elements, the first element, and master, momentum and variance; steps taken and skipped, and
-// the loss scale. Rank 0 adds the frozen parameters. The folder exists; files appear whole, under
-// their final names. Collective: returns once every rank has written, and throws BadCheckpoint on
-// every rank if one could not.
+// the loss scale. Rank 0 adds the frozen parameters. Where weights are cut, each tensor-parallel
+// rank has a folder of its own in `folder`, for the files of its data-parallel ranks. The folder
+// exists; files appear whole, under their final names. Collective: returns once every rank has
+// written, and throws BadCheckpoint on every rank if one could not.
 void save_checkpoint(Stage& stage, const Model& model, const std::filesystem::path& folder);
 
 // Every rank reads and checks all files, so that all ranks judge alike, and then takes what
@@ -29,8 +30,9 @@ void save_checkpoint(Stage& stage, const Model& model, const std::filesystem::pa
 void load_checkpoint(Stage& stage, const Model& model, const std::filesystem::path& folder);
 
 // Runs `write`, which sends nothing, and then learns how the other ranks fared: one that threw and
-// was gone would leave them waiting for it. Throws BadCheckpoint on every rank if `write` threw on
-// one: there with its reason, elsewhere with the lowest such rank. Collective.
+// was gone would leave them waiting for it. Throws BadCheckpoint on every rank, tensor-parallel
+// ones too, if `write` threw on one: there with its reason, elsewhere with the lowest such rank.
+// Collective.
 void write_together(Stage& stage, const std::function<void()>& write);
 
 }  // namespace zeroproof::reference

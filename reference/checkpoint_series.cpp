@@ -95,7 +95,8 @@ void CheckpointSeries::save(Stage& stage, const Model& model, const std::string&
     const Progress progress = stage.progress();
     const std::int64_t steps = progress.steps_taken + progress.steps_skipped;
     const fs::path unfinished = unfinished_of(folder_, steps);
-    const bool leads = stage.rank() == 0;
+    const collectives::Communicator* cut_over = stage.tensor_parallel();
+    const bool leads = stage.rank() == 0 && (cut_over == nullptr || cut_over->rank() == 0);
     try {
         write_together(stage, [&] {
             if (leads) begin(steps, description);

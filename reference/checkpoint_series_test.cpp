@@ -85,6 +85,45 @@ TEST_F(Series, KeepsAsManyAsAskedFor) {
     EXPECT_EQ(names(), (std::set<std::string>{"step-00000005"}));
 }
 
+// Four ranks that hold two parts of the weights. Two series would come to their ends at two
+// moments, and a run that was killed between those would go on with parts of two steps.
+TEST_F(Series, PartsOfWeightsThatAreCutAreSavedTogether) {
+    const auto with_ranks = [](const std::function<void(TestRank&, Communicator&)>& run) {
+        collectives::run_ranks(4, [&](Communicator& world) {
+            TestRank rank(world, 2, kTestParameters, 2);
+            run(rank, world);
+        });
+    };
+    std::vector<std::vector<float>> saved(4);
+    with_ranks([&](TestRank& rank, Communicator& world) {
+        rank.steps(1);
+        Stage& stage = rank.trainer().stage();
+        const int part = world.rank() % 2;
+        for (const Slice& slice : stage.owned())
+            stage.momentum(slice)[0] += static_cast<float>(part);
+        CheckpointSeries(folder_).save(stage, rank.model(), "{}");
+        saved[static_cast<std::size_t>(world.rank())] = rank.state();
+    });
+    EXPECT_EQ(names(), (std::set<std::string>{"step-00000001"}));
+    with_ranks([&](TestRank& rank, Communicator& world) {
+        rank.trainer().load(CheckpointSeries(folder_).newest());
+        EXPECT_EQ(rank.state(), saved[static_cast<std::size_t>(world.rank())]) << world.rank();
+    });
+    EXPECT_NE(saved[0], saved[1]);
+}
+
+TEST_F(Series, WhatOneRankCouldNotWriteNoOtherPartKeeps) {
+    collectives::run_ranks(4, [&](Communicator& world) {
+        TestRank rank(world, 2, kTestParameters, 2);
+        const std::string message = error_of([&] {
+            write_together(rank.trainer().stage(), [&] {
+                if (world.rank() == 3) throw BadCheckpoint("the disk is full");
+            });
+        });
+        EXPECT_EQ(message, world.rank() == 3 ? "the disk is full" : "rank 1 could not write");
+    });
+}
+
 // Names are compared as numbers: the eight digits are for people.
 TEST_F(Series, TheNewestIsOfTheLargestNumber) {
     for (const char* name :

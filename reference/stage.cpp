@@ -101,18 +101,13 @@ void Stage::publish() {
     publish_weights();
 }
 
-void Stage::barrier() {
-    std::int32_t nothing = 0;
-    auto* data = reinterpret_cast<std::byte*>(&nothing);
-    setup_.channels.control.all_reduce(data, data, 1, DType::int32, collectives::Reduction::sum)
-        .wait();
-}
-
 std::size_t Stage::first_rank_where(bool yes) {
     auto first = static_cast<std::int32_t>(yes ? rank() : ranks());
     auto* bytes = reinterpret_cast<std::byte*>(&first);
-    setup_.channels.control.all_reduce(bytes, bytes, 1, DType::int32, collectives::Reduction::min)
-        .wait();
+    for (collectives::Communicator* group :
+         {&setup_.channels.control, setup_.channels.tensor_parallel})
+        if (group != nullptr)
+            group->all_reduce(bytes, bytes, 1, DType::int32, collectives::Reduction::min).wait();
     return static_cast<std::size_t>(first);
 }
 

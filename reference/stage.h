@@ -86,6 +86,9 @@ class Stage {
     // --- What the rank owns. ---
     std::size_t rank() const { return setup_.rank(); }
     std::size_t ranks() const { return setup_.ranks(); }
+    const collectives::Communicator* tensor_parallel() const {
+        return setup_.channels.tensor_parallel;
+    }
     // Whether each rank owns, and so measures, a part only; otherwise each owns everything.
     virtual bool is_partitioned() const = 0;
     const std::vector<Slice>& owned() const { return states_.slices(); }
@@ -103,9 +106,8 @@ class Stage {
     // Collective. After each step; also after the masters were changed from outside.
     void publish();
 
-    // Returns once every rank has called it.
-    void barrier();
-    // The lowest rank that says yes, or ranks() if none does. Collective.
+    // The lowest rank that says yes, or ranks() if none does. Where weights are cut, ranks that
+    // hold parts of the same are asked too, and count as one. Collective.
     std::size_t first_rank_where(bool yes);
 
     Progress progress() const;

@@ -27,16 +27,22 @@ class SameTerms : public LinearTerms {
 
 inline const std::vector<Parameter> kTestParameters{{"a", 7}, {"b", 10}, {"frozen", 3, -1, false}};
 
-// In buckets of 4 elements, so that each parameter is saved in several pieces.
+// In buckets of 4 elements, so that each parameter is saved in several pieces. Neighbours among the
+// ranks are those of a tensor-parallel group, if it is of more than one.
 class TestRank {
   public:
     explicit TestRank(collectives::Communicator& world, int stage = 2,
-                      const std::vector<Parameter>& parameters = kTestParameters)
+                      const std::vector<Parameter>& parameters = kTestParameters,
+                      int tensor_parallel = 1)
         : model_(parameters, {{"unit", {0, 1, 2}}}, terms_),
-          gradients_(world.split(0, world.rank())),
-          parameters_(world.split(0, world.rank())),
-          control_(world.split(0, world.rank())),
-          trainer_(model_, options(stage), {*gradients_, *parameters_, *control_}, space_) {}
+          gradients_(world.split(world.rank() % tensor_parallel, world.rank())),
+          parameters_(world.split(world.rank() % tensor_parallel, world.rank())),
+          control_(world.split(world.rank() % tensor_parallel, world.rank())),
+          tensor_parallel_(world.split(world.rank() / tensor_parallel, world.rank())),
+          trainer_(model_, options(stage),
+                   {*gradients_, *parameters_, *control_,
+                    tensor_parallel > 1 ? tensor_parallel_.get() : nullptr},
+                   space_) {}
 
     const Model& model() const { return model_; }
     Trainer& trainer() { return trainer_; }
@@ -88,6 +94,7 @@ class TestRank {
     std::unique_ptr<collectives::Communicator> gradients_;
     std::unique_ptr<collectives::Communicator> parameters_;
     std::unique_ptr<collectives::Communicator> control_;
+    std::unique_ptr<collectives::Communicator> tensor_parallel_;
     Trainer trainer_;
 };
 

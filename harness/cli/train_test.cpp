@@ -8,6 +8,7 @@
 
 #include "harness/program_run.h"
 #include "harness/temporary_folder.h"
+#include "harness/train/train_json_read.h"
 
 namespace zeroproof::harness {
 namespace {
@@ -83,8 +84,32 @@ TEST_F(TrainProgram, GoesOnAtAnotherStageAndNumberOfRanks) {
     };
     // The sums over ranks are in another order.
     EXPECT_NEAR(last_loss(rest), last_loss(whole), 1e-3);
+    const Ran nothing =
+        train("--batch 8 --ranks 1 --steps 20 --resume " + run + " --json " + path("nothing.json"));
+    EXPECT_EQ(nothing.code, 0) << nothing.output;
+    EXPECT_NE(nothing.output.find("is of step 20: with --steps 20 nothing is left to do"),
+              std::string::npos)
+        << nothing.output;
+    const std::string record = path("nothing.json");
+    EXPECT_TRUE(
+        read_train_json(scenarios::parse_json(scenarios::read_text_file(record), record), record)
+            .by_rank.empty());
     expect_refused("--ranks 1 --batch 4 --resume " + run, "must stay the same");
     expect_refused("--batch 4 --resume " + run, "is of a run whose family", "llama-tiny");
+}
+
+TEST_F(TrainProgram, RunsCutOverTensorParallelRanksGoOnToo) {
+    const std::string cut = "--tensor-parallel 2 --batch 4 ";
+    const std::string run = path("run");
+    EXPECT_EQ(train(cut + "--steps 4 --checkpoint " + run).code, 0);
+    EXPECT_TRUE(fs::exists(path("run/step-00000004/tensor-1-of-2/rank-00001.zpck")));
+    expect_refused("--batch 4 --resume " + run, "tensor_parallel is 2, that of this one is 1");
+    expect_refused(cut + "--steps 6 --checkpoint " + run, "step-00000004: is later than step 0");
+    const Ran whole = train(cut + "--stage 3 --steps 8");
+    const Ran rest = train(cut + "--stage 3 --steps 8 --resume " + run);
+    EXPECT_EQ(rest.code, 0) << rest.output;
+    const auto end_of = [](const Ran& ran) { return ran.output.substr(ran.output.find("-> "), 9); };
+    EXPECT_EQ(end_of(rest), end_of(whole));
 }
 
 TEST_F(TrainProgram, DamagedCheckpointsAreRefusedAndTheOneBeforeIsNamed) {

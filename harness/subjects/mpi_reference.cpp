@@ -117,6 +117,8 @@ suites::Declaration mpi_reference_declaration(int ranks) {
     suites::Declaration declaration = make_reference_subject()->declaration();
     declaration.name = fmt::format("the reference over {}", collectives::MpiWorld::library());
     declaration.most_ranks = ranks;
+    // The evidence document does not carry the gradients that a rank made of a batch.
+    declaration.trains_transformers = false;
     declaration.not_promised["TRANSPORT.ACCUMULATION"] =
         "MPI hands partial sums from rank to rank in the type of the operation, so that those of a "
         "16-bit type are rounded at each hop";

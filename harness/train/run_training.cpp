@@ -33,11 +33,11 @@ void run_training(const TextData& data, const TrainingWatch& watch, TrainRecord&
     const TrainPlan& plan = record.plan;
     record.parameters = elements_of(plan.model);
     record.predicted = scenarios::plan_memory(plan.memory_plan());
-    record.by_rank.resize(static_cast<std::size_t>(plan.world_ranks()));
     record.resident_before_bytes = process_bytes("VmRSS:");
     const auto processors = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     const int threads_of_rank = std::max(1, processors / plan.world_ranks());
 
+    std::vector<RankMemory> by_rank(static_cast<std::size_t>(plan.world_ranks()));
     collectives::ThreadWorld world(plan.world_ranks(), plan.timeout);
     const auto failure = world.run([&](collectives::Communicator& communicator) {
         reference::set_threads_per_rank(threads_of_rank);
@@ -49,20 +49,22 @@ void run_training(const TextData& data, const TrainingWatch& watch, TrainRecord&
             watch.step(result);
         });
         if (watch.weights) watch.weights(rank, trained.weights());
-        record.by_rank[static_cast<std::size_t>(rank)] = trained.take_memory();
+        by_rank[static_cast<std::size_t>(rank)] = trained.take_memory();
         if (rank != 0) return;
         record.traffic = trained.last_step_traffic();
         record.resumed_at = trained.resumed_at();
     });
     record.resident_peak_bytes = process_bytes("VmHWM:");
     record.complete = failure == nullptr;
-    if (failure == nullptr) return;
+    if (failure == nullptr) {
+        if (!record.steps.empty()) record.by_rank = std::move(by_rank);
+        return;
+    }
     record.ended_by = failure->message;
     if (failure->rank_exception) std::rethrow_exception(failure->rank_exception);
 }
 
 double TrainRecord::tokens_per_second() const {
-    if (steps.empty()) return 0;
     std::vector<double> seconds;
     for (const StepResult& step : steps) seconds.push_back(step.seconds);
     std::ranges::sort(seconds);

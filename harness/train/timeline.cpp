@@ -3,7 +3,6 @@
 namespace zeroproof::harness {
 
 void Timeline::changed(const memory::Ledger& ledger) {
-    if (!on_) return;
     const std::chrono::duration<double> now = std::chrono::steady_clock::now() - begin_;
     points_.push_back({now.count(), ledger.phase(), ledger.live_bytes_by_category()});
 }

@@ -22,7 +22,6 @@ TEST(Timeline, EachChangeIsAPoint) {
     Timeline timeline;
     memory::Space space("device");
     space.ledger().observe(&timeline);
-    timeline.record(true);
     space.ledger().enter(Phase::forward);
     {
         const memory::Buffer first(space, Category::activation, memory::DType::fp32, 3);
@@ -50,30 +49,11 @@ TEST(Timeline, TimeGoesOn) {
     memory::Ledger ledger;
     ledger.observe(&timeline);
     timeline.start();
-    timeline.record(true);
     for (int i = 0; i < 100; ++i) ledger.add(Category::buffer, 1);
     const std::vector<TimelinePoint> points = timeline.take();
     ASSERT_EQ(points.size(), 100u);
     EXPECT_GE(points.front().seconds, 0);
     EXPECT_TRUE(std::ranges::is_sorted(points, {}, &TimelinePoint::seconds));
-}
-
-// A run of hours would fill the memory: steps that nobody asked for leave nothing.
-TEST(Timeline, NothingIsKeptWhileItIsOff) {
-    Timeline timeline;
-    memory::Ledger ledger;
-    ledger.observe(&timeline);
-    ledger.add(Category::buffer, 1);
-    timeline.record(true);
-    ledger.add(Category::buffer, 2);
-    timeline.record(false);
-    ledger.add(Category::buffer, 4);
-    timeline.record(true);
-    ledger.remove(Category::buffer, 1);
-    const std::vector<TimelinePoint> points = timeline.take();
-    ASSERT_EQ(points.size(), 2u);
-    EXPECT_EQ(of(points[0].live_bytes, Category::buffer), 3u);
-    EXPECT_EQ(of(points[1].live_bytes, Category::buffer), 6u);
 }
 
 }  // namespace

@@ -9,16 +9,12 @@
 
 namespace zeroproof::harness {
 
-// Each rank of a tensor-parallel group has a model of its own, and so a series of its own.
-std::filesystem::path series_folder(const std::filesystem::path& folder, const TrainPlan& plan,
-                                    int tensor_parallel_rank);
-
 // What a run must have in common with the one that it goes on from: JSON text. The stage, the
 // number of ranks and how they share the samples of a step may be others.
 std::string run_description(const TrainPlan& plan);
 
 // The checkpoint that `plan.resume_from` names: itself, or the newest of a series. Throws
 // reference::BadCheckpoint if there is none, and for one of another run, saying what differs.
-std::filesystem::path checkpoint_to_resume(const TrainPlan& plan, int tensor_parallel_rank);
+std::filesystem::path checkpoint_to_resume(const TrainPlan& plan);
 
 }  // namespace zeroproof::harness

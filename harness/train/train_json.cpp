@@ -1,7 +1,10 @@
 #include "harness/train/train_json.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
+#include "harness/train/train_json_read.h"
 #include "harness/writers/json_lines.h"
 #include "memory/formulas.h"
 
@@ -29,6 +32,11 @@ Json by_phase(const std::array<std::size_t, memory::kPhases>& peaks, const Make&
     return json;
 }
 
+// 0.1f is written as 0.1, and not with all digits of the double that equals it.
+double shortest(float value) {
+    return std::stod(fmt::format("{}", value));
+}
+
 Json json_of(const TrainPlan& plan) {
     Json model = {{"name", plan.model.name}};
     model.update(scenarios::sizes_of(plan.model));
@@ -40,8 +48,8 @@ Json json_of(const TrainPlan& plan) {
                  {"steps", plan.steps},
                  {"samples", plan.samples},
                  {"micro_steps", plan.micro_steps},
-                 {"learning_rate", plan.learning_rate},
-                 {"weight_decay", plan.weight_decay},
+                 {"learning_rate", shortest(plan.learning_rate)},
+                 {"weight_decay", shortest(plan.weight_decay)},
                  {"warm_up_steps", plan.warm_up_steps},
                  {"clip_norm", plan.clip_norm},
                  {"seed", plan.seed},
@@ -125,8 +133,8 @@ Json json_of(const std::vector<TimelinePoint>& timeline) {
 }  // namespace
 
 std::string train_json(const TrainRecord& record) {
-    Json root = {{"format", "zeroproof training"},
-                 {"version", 1},
+    Json root = {{"format", kTrainFormat},
+                 {"version", kTrainVersion},
                  {"zeroproof_version", record.zeroproof_version},
                  {"command", record.command},
                  {"started", record.started},
@@ -136,7 +144,8 @@ std::string train_json(const TrainRecord& record) {
                  {"plan", json_of(record.plan)},
                  {"parameters", record.parameters},
                  {"resumed_at", record.resumed_at},
-                 {"tokens_per_second", record.tokens_per_second()},
+                 {"tokens_per_second",
+                  record.steps.empty() ? Json(nullptr) : Json(record.tokens_per_second())},
                  {"resident_before_bytes", record.resident_before_bytes},
                  {"resident_peak_bytes", record.resident_peak_bytes},
                  {"formula_bytes", formula_of(record)},

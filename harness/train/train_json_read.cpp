@@ -191,7 +191,7 @@ std::vector<RankMemory> read_ranks(const JsonReader& json, int world_ranks) {
     std::vector<RankMemory> ranks;
     for (const JsonReader& item : json.items())
         ranks.push_back(read_rank(item, static_cast<std::int64_t>(ranks.size())));
-    if (std::cmp_not_equal(ranks.size(), world_ranks))
+    if (!ranks.empty() && std::cmp_not_equal(ranks.size(), world_ranks))
         json.fail(fmt::format("{} entries, of {} ranks", ranks.size(), world_ranks));
     return ranks;
 }
@@ -327,7 +327,11 @@ TrainRecord read_train_json(const Json& document, const std::string& file) {
     if (record.complete && reached < record.plan.steps)
         json.at("steps").fail(fmt::format("end with {} of {}, and the run is called complete",
                                           reached, record.plan.steps));
-    record.by_rank.front().timeline = read_timeline(json.at("timeline"));
+    if (record.by_rank.empty() != (record.steps.empty() || !record.complete))
+        json.at("by_rank").fail(
+            "has entries, or none, where a run that ended early or took no step has none");
+    std::vector<TimelinePoint> timeline = read_timeline(json.at("timeline"));
+    if (!record.by_rank.empty()) record.by_rank.front().timeline = std::move(timeline);
     return record;
 }
 

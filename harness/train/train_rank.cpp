@@ -47,7 +47,6 @@ TrainRank::TrainRank(const TrainPlan& plan, const TextData& data, collectives::C
       host_(fmt::format("the host memory of rank {}", world.rank())),
       allocations_(device_.ledger()),
       meter_(device_.ledger()) {
-    device_.ledger().observe(&timeline_);
     if (plan.records_allocations) device_.observe(&allocations_);
     // The ranks of a tensor-parallel group are neighbours.
     const int group = world.rank() / plan.tensor_parallel;
@@ -88,14 +87,20 @@ TrainRank::Group TrainRank::channel(Traffic traffic, bool tensor_parallel) {
 
 void TrainRank::run(const Report& report) {
     if (!plan_.resume_from.empty()) resume();
+    if (!plan_.checkpoint_folder.empty())
+        reference::CheckpointSeries(plan_.checkpoint_folder).require_none_after(resumed_at_);
     if (tensors_ != nullptr) tensors_->start(trainer_->stage());
     timeline_.start();
     for (std::int64_t number = resumed_at_ + 1; number <= plan_.steps; ++number) {
         const std::int64_t of_this_run = number - resumed_at_ - 1;
-        timeline_.record(of_this_run >= plan_.timeline_begin && of_this_run < plan_.timeline_end);
+        const bool shown = of_this_run >= plan_.timeline_begin && of_this_run < plan_.timeline_end;
+        if (shown) device_.ledger().observe(&timeline_);
         const StepResult result = step(number);
+        if (shown) {
+            timeline_.changed(device_.ledger());  // nothing changes while Adam runs
+            device_.ledger().observe(nullptr);
+        }
         if (tensors_ != nullptr) tensors_->after(result, trainer_->stage());
-        timeline_.record(false);
         memory_.at_rest = device_.ledger().live_bytes_by_category();
         if (of_this_run == 0) memory_.after_first = memory_.at_rest;
         if (world_.rank() == 0) report(result);
@@ -198,15 +203,14 @@ std::vector<std::vector<float>> TrainRank::weights() {
 
 void TrainRank::resume() {
     enter(Phase::load);
-    trainer_->load(checkpoint_to_resume(plan_, tensor_parallel_->rank()));
+    trainer_->load(checkpoint_to_resume(plan_));
     const reference::Progress progress = trainer_->stage().progress();
     resumed_at_ = progress.steps_taken + progress.steps_skipped;
 }
 
 void TrainRank::save() {
     enter(Phase::save);
-    reference::CheckpointSeries(
-        series_folder(plan_.checkpoint_folder, plan_, tensor_parallel_->rank()))
+    reference::CheckpointSeries(plan_.checkpoint_folder)
         .save(trainer_->stage(), *model_, run_description(plan_));
 }
 

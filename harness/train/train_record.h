@@ -56,7 +56,7 @@ struct TrainRecord {
     std::size_t parameters = 0;   // phi, of the whole model
     std::int64_t resumed_at = 0;  // steps taken before this run
     std::vector<StepResult> steps;
-    std::vector<RankMemory> by_rank;
+    std::vector<RankMemory> by_rank;  // empty if the run ended early or had no step to take
     scenarios::TrainingMemory predicted;
     std::vector<TrafficRow> traffic;
     std::size_t resident_before_bytes = 0;  // of the process, before any rank
@@ -64,7 +64,8 @@ struct TrainRecord {
     bool complete = false;
     std::string ended_by;
 
-    double tokens_per_second() const;  // median over the steps
+    // Median over the steps, of which there is one at least.
+    double tokens_per_second() const;
 };
 
 }  // namespace zeroproof::harness

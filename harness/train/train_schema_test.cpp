@@ -65,7 +65,7 @@ TEST(TrainSchema, AcceptsWhatIsWritten) {
     record.plan.seed = ~std::uint64_t{0};
     EXPECT_TRUE(schema.accepts(Json::parse(train_json(record))));
     EXPECT_EQ(refusal(Json::parse(train_json(record))), "");
-    record.by_rank.assign(2, RankMemory());
+    record.by_rank.clear();
     record.traffic.clear();
     record.steps.clear();
     record.complete = false;
@@ -135,7 +135,7 @@ TEST(TrainSchema, BoundsAreThoseOfTheReader) {
         {"/plan/capacity_bytes", 0},
         {"/predicted/peak_bytes/forward", 0},
         {"/predicted/at_rest_bytes/buffer", -1},
-        {"/by_rank", Json::array()},
+        {"/by_rank", Json::object()},
         {"/by_rank/0/peak_bytes/lunch", 1},
         {"/traffic/0/traffic", "road"},
         {"/traffic/0/operations", 0},
@@ -171,6 +171,11 @@ TEST(TrainSchema, TheReaderSaysWhatDoesNotFitTogether) {
     expect("/timeline/seconds/1: is before",
            [](Json& json) { json["timeline"]["seconds"][1] = 0.0; });
     expect("/by_rank: 1 entries, of 2 ranks", [](Json& json) { json["by_rank"].erase(1); });
+    expect("/by_rank: has entries, or none", [](Json& json) { json["by_rank"].clear(); });
+    expect("/by_rank: has entries, or none", [](Json& json) {
+        json["complete"] = false;
+        json["ended_by"] = "boredom";
+    });
     expect("/by_rank/1/rank", [](Json& json) { json["by_rank"][1]["rank"] = 0; });
     expect("does not have the phases of /peak_bytes",
            [](Json& json) { json["by_rank"][0]["peak_bytes"].erase("forward"); });

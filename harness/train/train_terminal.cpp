@@ -101,12 +101,15 @@ bool is_as_predicted(const TrainRecord& record) {
 
 std::string training_summary(const TrainRecord& record) {
     const TrainPlan& plan = record.plan;
+    if (record.steps.empty())
+        return fmt::format(
+            "the checkpoint is of step {}: with --steps {} nothing is left to do. Give a higher "
+            "number to go on\n",
+            record.resumed_at, plan.steps);
     const RankMemory& first = record.by_rank.front();
-    std::string text;
-    if (!record.steps.empty())
-        text += fmt::format("loss {:.4f} -> {:.4f}, {:.0f} tokens/s (median)\n",
-                            record.steps.front().loss, record.steps.back().loss,
-                            record.tokens_per_second());
+    std::string text =
+        fmt::format("loss {:.4f} -> {:.4f}, {:.0f} tokens/s (median)\n", record.steps.front().loss,
+                    record.steps.back().loss, record.tokens_per_second());
     const auto phi = static_cast<double>(record.predicted.counts.trainable);
     text += fmt::format(
         "bytes of a rank  at rest {}, predicted {}, formula {} = {:.0f} (phi = {:.0f})\n",

@@ -360,6 +360,7 @@ TEST_P(Attending, LowPrecisionIsRoundedWhereItIsMultiplied) {
     for (const AttentionShape& shape :
          {AttentionShape{.heads = 4, .kv_heads = 2, .head_size = 4, .sequence = 6},
           of_length(kAttentionTile + 1)}) {
+        expect_near_formula<float>(shape, GetParam());
         expect_near_formula<Half>(shape, GetParam());
         expect_near_formula<BFloat16>(shape, GetParam());
     }

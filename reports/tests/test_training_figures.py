@@ -25,10 +25,7 @@ def unchanged(_: dict[str, Any]) -> None:
 def ended_early(document: dict[str, Any]) -> None:
     """As a record is written when a device was too small."""
     document.update(complete=False, ended_by="too small", steps=[], traffic=[])
-    document["tokens_per_second"] = 0
-    for rank in document["by_rank"]:
-        rank["at_rest_bytes"] = dict.fromkeys(CATEGORIES, 0)
-        rank.update(peak_bytes={}, peak_bytes_by_category={})
+    document.update(tokens_per_second=None, by_rank=[])
     document["timeline"] = {key: [] for key in document["timeline"]}
 
 
@@ -62,8 +59,6 @@ def test_a_run_that_had_no_step_to_take(changed_runs: ReadRuns) -> None:
     def change(document: dict[str, Any]) -> None:
         ended_early(document)
         document.update(complete=True, ended_by=None, resumed_at=document["plan"]["steps"])
-        for rank in document["by_rank"]:
-            rank["peak_bytes"] = {"initialise": 1000, "load": 1000}
 
     chapters = chapters_of_training(changed_runs(stage0=change))
     assert not any(chapter.figures for chapter in chapters)

@@ -134,7 +134,7 @@ class Run:
     parameters: int  # phi of the whole model
     rank_parameters: int  # phi of one rank, less where tensor parallelism cuts the model
     resumed_at: int
-    tokens_per_second: float
+    tokens_per_second: float | None  # None if no step was taken
     formula: tuple[float, ...]  # bytes of model states of a rank, by stage
     predicted: Memory
     by_rank: tuple[Memory, ...]
@@ -145,7 +145,7 @@ class Run:
     @property
     def has_measured(self) -> bool:
         """A run that ended early, or that had no step to take, has no bytes of one."""
-        return any(phase in rank.peaks for rank in self.by_rank for phase in PHASES_OF_STEP)
+        return bool(self.by_rank)
 
     @property
     def measured(self) -> Memory:
