@@ -396,7 +396,12 @@ void add_mutants(CLI::App& app, harness::MutantOptions& options, int& code) {
                      "Search with random programs for so many seconds each, in place of the cases")
         ->type_name("SECONDS")
         ->check(CLI::Range(1, 86400));
-    mutants->add_option("--seed", options.seed, "Of the random programs")->capture_default_str();
+    mutants
+        ->add_option("--seed", options.seed,
+                     "Of the random programs; and which mutants --one-a-clause takes")
+        ->capture_default_str();
+    mutants->add_flag("--one-a-clause", options.one_a_clause,
+                      "Of the mutants that the same clause is to kill, only one");
     mutants->add_option("--sample", options.sample, "At most so many, spread over the catalogue")
         ->check(CLI::Range(1, 100000));
     mutants->add_flag("--keep", options.keep, "Keep the folder with the mutated sources");

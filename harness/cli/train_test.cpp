@@ -3,17 +3,30 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <random>
+#include <sstream>
+#include <thread>
 
+#include "harness/process/child.h"
 #include "harness/program_run.h"
 #include "harness/temporary_folder.h"
 #include "harness/train/train_json_read.h"
+#include "reference/whole_file.h"
 
 namespace zeroproof::harness {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr bool kSanitized =
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    true;
+#else
+    false;
+#endif
 
 class TrainProgram : public testing::Test {
   protected:
@@ -110,6 +123,75 @@ TEST_F(TrainProgram, RunsCutOverTensorParallelRanksGoOnToo) {
     EXPECT_EQ(rest.code, 0) << rest.output;
     const auto end_of = [](const Ran& ran) { return ran.output.substr(ran.output.find("-> "), 9); };
     EXPECT_EQ(end_of(rest), end_of(whole));
+}
+
+// Killed at any moment, again and again, a run that goes on from what it has saved comes to the
+// bits of one that nobody disturbed. Of two tensor-parallel ranks, so that a checkpoint is of two
+// parts.
+TEST_F(TrainProgram, KilledAtAnyMomentItGoesOnFromTheLastCheckpoint) {
+    constexpr int kKills = 12;
+    const std::string options =
+        "--tensor-parallel 2 --stage 3 --batch 1 --steps 60 --checkpoint-every 1 ";
+    const std::string killed = path("killed");
+    const auto has_checkpoint = [&] {
+        std::error_code none;
+        for (const auto& entry : fs::directory_iterator(killed, none))
+            if (entry.path().extension().empty()) return true;
+        return false;
+    };
+    std::vector<std::string> command{ZEROPROOF_PROGRAM, "train", "--model", "gpt2-tiny"};
+    std::istringstream words(options);
+    for (std::string word; words >> word;) command.push_back(word);
+    std::mt19937 random(5);
+    std::uniform_int_distribution<int> milliseconds(20, 200);
+    int ended_by_kill = 0;
+    for (int kill = 0; kill < kKills; ++kill) {
+        std::vector<std::string> arguments = command;
+        arguments.emplace_back(has_checkpoint() ? "--resume" : "--checkpoint");
+        arguments.push_back(killed);
+        Child child(arguments, folder_.path(), path("output"));
+        std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds(random)));
+        const std::optional<ChildEnd> ended = child.poll();
+        child.kill();
+        if (!ended)
+            ++ended_by_kill;
+        else
+            EXPECT_TRUE(ended->exited_with(0)) << scenarios::read_text_file(path("output"));
+    }
+    EXPECT_GT(ended_by_kill, 0);
+    const Ran last = train(options + (has_checkpoint() ? "--resume " : "--checkpoint ") + killed);
+    EXPECT_EQ(last.code, 0) << last.output;
+    ASSERT_EQ(train(options + "--checkpoint " + path("whole")).code, 0);
+    std::size_t files = 0;
+    for (const auto& entry : fs::recursive_directory_iterator(path("whole/step-00000060"))) {
+        if (!entry.is_regular_file()) continue;
+        const fs::path other = fs::path(killed) / fs::relative(entry.path(), path("whole"));
+        EXPECT_TRUE(reference::read_whole(entry.path()) == reference::read_whole(other)) << other;
+        ++files;
+    }
+    EXPECT_EQ(files, 5u);
+}
+
+// What the system has given the process, beside what the ledgers of all ranks hold at their peaks:
+// within 2 % and a constant, which is the program, its threads and the libraries' own buffers.
+TEST_F(TrainProgram, TheProcessTakesWhatTheLedgersSay) {
+    if (kSanitized) GTEST_SKIP() << "A sanitizer's own memory is the process's too.";
+    constexpr double kConstantBytes = 64 << 20;
+    for (const int stage : {0, 3}) {
+        const std::string file = path("record.json");
+        const Ran ran =
+            train(fmt::format("--stage {} --steps 2 --batch 4 --json {}", stage, file), "gpt2-10m");
+        ASSERT_EQ(ran.code, 0) << ran.output;
+        const TrainRecord record =
+            read_train_json(scenarios::parse_json(scenarios::read_text_file(file), file), file);
+        double ledgers = 0;
+        for (const RankMemory& rank : record.by_rank)
+            ledgers += static_cast<double>(*std::ranges::max_element(rank.peak_bytes));
+        const auto process = static_cast<double>(record.resident_peak_bytes) -
+                             static_cast<double>(record.resident_before_bytes);
+        EXPECT_LE(process, 1.02 * ledgers + kConstantBytes) << "stage " << stage;
+        EXPECT_GE(process, 0.98 * ledgers) << "stage " << stage;
+    }
 }
 
 TEST_F(TrainProgram, DamagedCheckpointsAreRefusedAndTheOneBeforeIsNamed) {

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <map>
+#include <set>
 
 #include "harness/selection.h"
 #include "harness/writers/writer.h"
@@ -28,6 +30,18 @@ bool matches(const Mutant& mutant, const std::string& pattern) {
            matches_pattern(pattern, mutant.killed_by);
 }
 
+// By the place of each in the catalogues.
+std::vector<Mutant> one_a_clause(const std::vector<Mutant>& mutants, std::uint64_t seed) {
+    std::map<std::string, std::vector<std::size_t>> by_clause;
+    for (std::size_t i = 0; i < mutants.size(); ++i) by_clause[mutants[i].killed_by].push_back(i);
+    std::set<std::size_t> places;
+    for (const auto& [clause, of_clause] : by_clause)
+        places.insert(of_clause[seed % of_clause.size()]);
+    std::vector<Mutant> some;
+    for (const std::size_t place : places) some.push_back(mutants[place]);
+    return some;
+}
+
 std::vector<Mutant> chosen(const MutantOptions& options, const fs::path& source_tree) {
     std::vector<fs::path> files(options.catalogues.begin(), options.catalogues.end());
     if (files.empty()) files = committed_catalogues(source_tree);
@@ -36,6 +50,7 @@ std::vector<Mutant> chosen(const MutantOptions& options, const fs::path& source_
     if (mutants.empty())
         throw scenarios::BadInput(
             fmt::format("no mutant in {} catalogues matches '{}'", files.size(), options.filter));
+    if (options.one_a_clause) mutants = one_a_clause(mutants, options.seed);
     if (options.sample == 0 || options.sample >= mutants.size()) return mutants;
     std::vector<Mutant> sample;
     for (std::size_t i = 0; i < options.sample; ++i)
@@ -77,7 +92,7 @@ int run(const MutantOptions& options) {
         const SearchScore score = search_score(results);
         return score.found == results.size() ? kAllKilled : kSomeNot;
     }
-    // Only the whole built-in catalogue is meant to have a mutant for every clause.
+    // The built-in catalogue is meant to have a mutant for every clause.
     const bool is_whole =
         options.filter.empty() && options.catalogues.empty() && options.sample == 0;
     fmt::print("{}", to_terminal(results, seconds, is_whole));

@@ -12,7 +12,7 @@ namespace {
 memory::AllocationTrace allocations_of_training(int stage, bool contiguous_checkpoints) {
     TrainRecord record;
     record.plan.model = scenarios::load_transformer_model("gpt2-10m");
-    record.plan.precision = reference::Precision::bf16;
+    record.plan.precision = reference::Precision::fp16;
     record.plan.stage = stage;
     record.plan.steps = 2;
     record.plan.blocks_per_checkpoint = 1;

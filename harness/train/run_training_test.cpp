@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <string>
@@ -18,6 +19,7 @@ namespace {
 
 using collectives::Op;
 using collectives::Traffic;
+using memory::Category;
 using memory::Phase;
 using reference::Precision;
 
@@ -65,6 +67,8 @@ Trained train(const TrainPlan& plan) {
     trained.losses = losses_of(record);
     return trained;
 }
+
+using BytesOf = std::function<std::size_t(const RankMemory&)>;
 
 std::size_t sum(const memory::BytesByCategory& bytes) {
     return std::accumulate(bytes.begin(), bytes.end(), std::size_t{0});
@@ -311,6 +315,75 @@ TEST_P(TrainingOf, TensorParallelTrafficIsThatOfTheZeroPaper) {
               8 * shb * layers);
     EXPECT_EQ(elements(parts, Traffic::checkpoint, Phase::forward, Op::all_gather), 0u);
     EXPECT_EQ(elements(parts, Traffic::checkpoint, Phase::backward, Op::all_gather), shb * layers);
+}
+
+// ZeRO paper, section 6.1: of a model of 125 layers of 8192, 32 samples of 1024 tokens leave
+// checkpoints of "about 33 GB" on each of 16 tensor-parallel ranks, and "about 2 GB" with Pa. Small
+// runs measure what a checkpoint's element takes, and that Pa divides it. The paper's numbers are
+// those of the elements: of fp16 bytes they are twice that, 67.1 GB and 4.2 GB.
+TEST(RunTraining, PartitionedCheckpointsScaleToTheZeroPaper) {
+    constexpr double kPaperElements = 125.0 * 32 * 1024 * 8192;
+    constexpr double kPaperRanks = 16;
+    for (const int ranks : {2, 4})
+        for (const std::size_t layers : {3u, 8u}) {
+            TrainPlan plan = plan_of("gpt2-tiny", 1, 1, 1);
+            plan.precision = Precision::bf16;
+            plan.tensor_parallel = ranks;
+            plan.blocks_per_checkpoint = 1;
+            plan.model.layers = layers;
+            const auto elements = static_cast<double>(layers * plan.samples * plan.model.sequence *
+                                                      plan.model.hidden);
+            const auto bytes_of_element = [&](const BytesOf& bytes) {
+                return static_cast<double>(bytes(run(plan).by_rank.front())) / elements;
+            };
+            const auto on_device = [](const RankMemory& rank) {
+                return rank.after_forward[static_cast<std::size_t>(Category::checkpoint)];
+            };
+            const double replicated = bytes_of_element(on_device);
+            plan.partition_checkpoints = true;
+            const double partitioned = bytes_of_element(on_device) * ranks;
+            EXPECT_EQ(replicated, 2);
+            EXPECT_EQ(partitioned, 2);
+            EXPECT_NEAR(kPaperElements, 33.55e9, 0.01e9);
+            EXPECT_NEAR(replicated * kPaperElements, 67.1e9, 0.1e9);
+            EXPECT_NEAR(kPaperElements / kPaperRanks, 2.1e9, 0.01e9);
+            EXPECT_NEAR(partitioned * kPaperElements / kPaperRanks, 4.2e9, 0.01e9);
+            plan.offload_checkpoints = true;
+            EXPECT_EQ(bytes_of_element(on_device), 0);
+            EXPECT_EQ(bytes_of_element([](const RankMemory& rank) {
+                          return rank.host_peak_bytes;
+                      }) * ranks,
+                      2);
+        }
+}
+
+// ZeRO paper, section 6.2: one fused fp32 buffer for all gradients takes 4 bytes a parameter, 12 GB
+// at 3 billion. Between two models, those bytes and the N-th part that comes out of the reduction
+// are all that grows; with buckets nothing does.
+TEST(RunTraining, ConstantBuffersScaleToTheZeroPaper) {
+    constexpr int kRanks = 2;
+    struct Buffers {
+        double parameters, bytes;
+    };
+    const auto buffers = [](std::size_t layers, std::size_t bucket_elements) {
+        TrainPlan plan = plan_of("llama-tiny", 2, kRanks, 1);
+        plan.model.layers = layers;
+        plan.bucket_elements = bucket_elements;
+        plan.overlap = false;
+        const TrainRecord record = run(plan);
+        const auto& peaks = record.by_rank.front().peak_bytes_by_category;
+        return Buffers{static_cast<double>(record.parameters),
+                       static_cast<double>(peaks[static_cast<std::size_t>(Phase::backward)]
+                                                [static_cast<std::size_t>(Category::buffer)])};
+    };
+    constexpr std::size_t kEverything = 1 << 30;
+    const Buffers small = buffers(6, kEverything);
+    const Buffers large = buffers(12, kEverything);
+    const double slope = (large.bytes - small.bytes) / (large.parameters - small.parameters);
+    const double fused = slope - 4.0 / kRanks;
+    EXPECT_EQ(fused, 4);
+    EXPECT_EQ(fused * 3e9, 12e9);
+    EXPECT_EQ(buffers(6, 20'000).bytes, buffers(12, 20'000).bytes);
 }
 
 // ZeRO paper, section 7: 2 phi elements for each step in stages 0 to 2, here with the padding of

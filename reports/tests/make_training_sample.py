@@ -83,6 +83,7 @@ class Maker:
                 self.change("backward", buffer=-2 * elements)
         self.change("reduce", buffer=64)
         self.change("step", buffer=-64)
+        self.change("step")  # its end
 
     def traffic(self) -> list[dict[str, Any]]:
         def row(traffic: str, op: str, phase: str, elements: int) -> dict[str, Any]:

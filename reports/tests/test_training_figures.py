@@ -96,7 +96,8 @@ def test_only_runs_that_should_learn_alike_are_compared(changed_runs: ReadRuns) 
 
 def test_a_step_has_all_its_micro_steps_and_ends_before_the_next(changed_runs: ReadRuns) -> None:
     def change(document: dict[str, Any]) -> None:
-        phases = ["forward", "backward"] * 2 + ["reduce", "step", "forward", "backward"]
+        phases = ["forward", "backward"] * 2 + ["reduce", "step", "step"]
+        phases += ["forward", "backward"]
         document["timeline"] = {
             "seconds": [0.5 + 0.125 * i for i in range(len(phases))],
             "phase": phases,
@@ -105,15 +106,15 @@ def test_a_step_has_all_its_micro_steps_and_ends_before_the_next(changed_runs: R
 
     def alone(document: dict[str, Any]) -> None:
         change(document)
-        document["timeline"] = {key: column[:6] for key, column in document["timeline"].items()}
-        document["steps"][1]["seconds"] = 1.0
+        document["timeline"] = {key: column[:7] for key, column in document["timeline"].items()}
 
     first, second = changed_runs(stage0=change, stage1=alone)
     step = first_step(first)
     assert [band.name for band in step.bands] == [*["forward", "backward"] * 2, "reduce", "step"]
-    assert step.at[-1] == 750
-    assert first_step(second).at[-1] == 1000
-    assert step.live["buffer"] == [1, 2, 3, 4, 5, 6, 6]
+    assert step.at[-1] == 875
+    assert step.live["buffer"] == [1, 2, 3, 4, 5, 6, 7, 7]
+    assert first_step(second).at[-1] == 750
+    assert first_step(second).live["buffer"] == [1, 2, 3, 4, 5, 6, 6]
 
 
 def test_labels_are_spread_without_overlap() -> None:

@@ -31,6 +31,23 @@ bool same_bits(float a, float b) {
     return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
 }
 
+std::optional<Judgement> without_twin(const Context& context) {
+    const Case& c = context.c;
+    if (context.twin == nullptr || context.twin->status == RunStatus::environment)
+        return Judgement{Verdict::not_exercised, "the twin could not run here", {}, 0};
+    const bool may_refuse = context.declaration.undeclared ||
+                            !outside_declaration(c.twin.front(), context.declaration).empty();
+    if (context.twin->status == RunStatus::rejected && may_refuse)
+        return Judgement{Verdict::not_exercised, "the subject does not support the twin", {}, 0};
+    if (context.twin->status == RunStatus::completed) return std::nullopt;
+    return Judgement{Verdict::fail,
+                     {},
+                     {.quantity = fmt::format("the end of the run with another {}", c.twin_of),
+                      .expected = "it ends as this one does",
+                      .seen = context.twin->message},
+                     0};
+}
+
 void for_each_snapshot(const Context& context, const VisitSnapshot& visit) {
     for (const Segment& segment : context.evidence.segments)
         for (std::size_t rank = 0; rank < segment.by_rank.size(); ++rank)

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "suites/conformance/clause.h"
@@ -35,6 +36,9 @@ std::string full(Bounded value);
 // Equal within the bound; infinities and NaN only to themselves.
 bool matches(double seen, Bounded expected);
 bool same_bits(float a, float b);
+
+// What is judged where the twin has not run to its end, if it has not.
+std::optional<Judgement> without_twin(const Context& context);
 
 // Calls `visit(segment, rank, snapshot, expected)` for each snapshot of each rank, with the entry
 // of the oracle for its action.

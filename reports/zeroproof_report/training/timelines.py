@@ -43,7 +43,10 @@ class StepOfRun:
 
 
 def first_step(run: Run) -> StepOfRun:
-    """The first one of which changes were kept. A step ends where another forward pass begins."""
+    """The first one of which changes were kept.
+
+    A step ends where another forward pass begins, or at the last point, which changes nothing.
+    """
     line = run.timeline
     last = ("reduce", "step")
     end = next(
@@ -52,14 +55,9 @@ def first_step(run: Run) -> StepOfRun:
             for i in range(1, len(line.phases))
             if line.phases[i - 1] in last and line.phases[i] not in last
         ),
-        len(line.phases),
+        len(line.phases) - 1,
     )
     at = [1e3 * (second - line.seconds[0]) for second in line.seconds[: end + 1]]
-    if end == len(line.phases):
-        # Nothing changes while the optimizer computes: the last change is not the end. Changes are
-        # kept from the second step on.
-        took = 1e3 * run.steps[1].seconds if len(run.steps) > 1 else 0
-        at.append(max(at[-1], took))
     live = {c: [b / MEGA for b in (*line.live[c][:end], line.live[c][end - 1])] for c in CATEGORIES}
     begins = [i for i in range(end) if i == 0 or line.phases[i] != line.phases[i - 1]]
     ends = [*begins[1:], end]

@@ -82,20 +82,7 @@ void compare(const Context& context, const Segment& ours, const Segment& theirs,
 }
 
 Judgement compare(const Context& context) {
-    const Case& c = context.c;
-    if (context.twin == nullptr || context.twin->status == RunStatus::environment)
-        return {Verdict::not_exercised, "the twin could not run here", {}, 0};
-    const bool may_refuse = context.declaration.undeclared ||
-                            !outside_declaration(c.twin.front(), context.declaration).empty();
-    if (context.twin->status == RunStatus::rejected && may_refuse)
-        return {Verdict::not_exercised, "the subject does not support the twin", {}, 0};
-    if (context.twin->status != RunStatus::completed)
-        return {Verdict::fail,
-                {},
-                {.quantity = fmt::format("the end of the run with another {}", c.twin_of),
-                 .expected = "it ends as this one does",
-                 .seen = context.twin->message},
-                0};
+    if (const auto without = without_twin(context)) return *without;
     Comparison comparison;
     for (std::size_t s = 0; s < context.evidence.segments.size(); ++s)
         compare(context, context.evidence.segments[s], context.twin->segments[s], comparison);

@@ -125,6 +125,60 @@ Judgement same_stream(const Context& context) {
     return comparison.judgement("no micro-step");
 }
 
+// Cut or not, a model sums the same products, in another order. To first order each of the
+// additions on the longest way through the model, there and back, moves a value by half a unit in
+// the last place of the largest; normalizations are taken to amplify nothing.
+double reordering_error(const TransformerCase& t) {
+    const scenarios::TransformerModel& m = t.model;
+    const std::size_t of_block = 4 * m.hidden + 2 * m.sequence + 2 * m.feed_forward;
+    const std::size_t additions = 2 * m.layers * of_block + m.hidden + m.vocabulary;
+    return static_cast<double>(additions) * 0x1p-24;
+}
+
+// Until the first step: Adam would make of a gradient that is almost zero a step of full size.
+Judgement whole(const Context& context) {
+    if (const auto without = without_twin(context)) return *without;
+    const std::vector<bool> shards = shards_of(context.c);
+    const auto first_step = std::ranges::find(context.c.program, ActionKind::step, &Action::kind) -
+                            context.c.program.begin();
+    const double error = reordering_error(*context.c.transformer);
+    const std::vector<RankEvidence>& uncut = context.twin->segments.front().by_rank;
+    Comparison comparison;
+    for_each_micro_step(context, [&](const MicroStepOf& where) {
+        if (where.evidence.action > first_step) return;
+        const auto number =
+            static_cast<std::size_t>(&where.evidence - where.of_rank.micro_steps.data());
+        const ActivationEvidence& other =
+            uncut[static_cast<std::size_t>(where.rank)].micro_steps.at(number);
+        const Bounded loss{other.loss, error * std::max(1.0, std::abs(other.loss))};
+        comparison.check(matches(where.evidence.loss, loss), [&] {
+            return discrepancy(where, "loss, against that of the uncut model", full(loss),
+                               full(where.evidence.loss));
+        });
+        for (std::size_t p = 0; p < other.gradients.size(); ++p) {
+            if (shards[p]) continue;
+            for (std::size_t use = 0; use < other.gradients[p].size(); ++use) {
+                const std::vector<float>& theirs = other.gradients[p][use];
+                float largest = 0;
+                for (const float g : theirs) largest = std::max(largest, std::abs(g));
+                for (std::size_t e = 0; e < theirs.size(); ++e) {
+                    const Bounded expected{double{theirs[e]}, error * double{largest}};
+                    const double seen = where.evidence.gradients[p][use].at(e);
+                    comparison.check(matches(seen, expected), [&] {
+                        Discrepancy found = discrepancy(
+                            where, "gradient of the rank, against that of the uncut model",
+                            full(expected), full(seen));
+                        found.parameter = context.c.parameters[p].name;
+                        found.element = static_cast<long long>(e);
+                        return found;
+                    });
+                }
+            }
+        }
+    });
+    return comparison.judgement("no micro-step before a step");
+}
+
 // Over the whole model: of what is cut every part, of what is copied one copy.
 Judgement norm(const Context& context) {
     const std::vector<bool> shards = shards_of(context.c);
@@ -170,6 +224,10 @@ bool is_cut_transformer(const Case& c) {
     return trains_transformer(c) && is_cut(c);
 }
 
+bool has_uncut_twin(const Case& c) {
+    return is_cut_transformer(c) && c.twin_of == "tensor parallelism";
+}
+
 constexpr std::string_view kMegatron = "arXiv 1909.08053, section 3; arXiv 1910.02054, section 8";
 
 }  // namespace
@@ -203,6 +261,15 @@ std::vector<Clause> tensor_parallel_clauses() {
          "not exercised: no micro-step",
          is_cut_transformer,
          same_stream,
+         {Observation::live_bytes}},
+        {"TENSOR.WHOLE",
+         "Cut or not, the model has the same loss and the same gradients, but for the order of its "
+         "sums: until the first step, and of parameters that are not cut.",
+         kMegatron,
+         "FC35, GROUP",
+         "not exercised: the twin could not run here",
+         has_uncut_twin,
+         whole,
          {Observation::live_bytes}},
         {"TENSOR.NORM",
          "The norm is of the whole model: of what is cut each part counts, of what every rank has "
