@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "reference/tensor/roundoff.h"
 #include "reference/tensor/scalar.h"
 
 namespace zeroproof::reference {
@@ -34,19 +35,6 @@ std::vector<double> widened(std::span<const T> values) {
     std::vector<double> all;
     for (const T value : values) all.push_back(double{widen(value)});
     return all;
-}
-
-// Half of the distance between neighbouring values, relative to them.
-template <typename T>
-constexpr double roundoff() {
-    if constexpr (std::is_same_v<T, double>)
-        return 0x1p-53;
-    else if constexpr (std::is_same_v<T, Half>)
-        return 0x1p-11;
-    else if constexpr (std::is_same_v<T, BFloat16>)
-        return 0x1p-8;
-    else
-        return 0x1p-24;
 }
 
 // The sum of what a layer gives, each times a number of its own: a loss whose gradient by y is

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "collectives/test_support.h"
+#include "reference/tensor/roundoff.h"
 
 namespace zeroproof::reference {
 namespace {
@@ -201,18 +202,6 @@ TYPED_TEST(MatmulOfType, EachStrideIsItsOwn) {
                             << describe({4, 4, 4}, product) << ", strides " << a_stride << ", "
                             << b_stride << ", " << c_stride << ": " << i;
                 }
-}
-
-template <typename T>
-constexpr double roundoff() {
-    if constexpr (std::is_same_v<T, double>)
-        return 0x1p-53;
-    else if constexpr (std::is_same_v<T, Half>)
-        return 0x1p-11;
-    else if constexpr (std::is_same_v<T, BFloat16>)
-        return 0x1p-8;
-    else
-        return 0x1p-24;
 }
 
 // Catches sums in less than the compute type, and partial sums that are rounded to the 16-bit type.
