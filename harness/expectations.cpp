@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "harness/selection.h"
 #include "scenarios/json_reader.h"
 

@@ -1,6 +1,8 @@
 // docs/bench.schema.json says what is written and demanded here.
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "collectives/communicator.h"
 #include "collectives/record.h"
 #include "harness/bench/sample_record.h"

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <nlohmann/json.hpp>
 #include <span>
 
 #include "harness/cli/judged_run.h"

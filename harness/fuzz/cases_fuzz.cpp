@@ -1,6 +1,7 @@
 // Any family of cases: it is refused, or each case of it is one that can be written and read again.
 #include <cstdint>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "suites/conformance/case_writer.h"

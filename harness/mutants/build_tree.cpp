@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "harness/mutants/command_line.h"
 #include "scenarios/json_reader.h"

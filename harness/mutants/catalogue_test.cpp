@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "harness/temporary_folder.h"
 #include "scenarios/json_reader.h"

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "harness/mutants/command.h"
 #include "scenarios/json_reader.h"

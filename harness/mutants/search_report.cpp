@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "harness/mutants/command.h"
 #include "scenarios/json_reader.h"

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "harness/plugin/library.h"
 #include "scenarios/json_reader.h"
 #include "suites/conformance/declaration_reader.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "suites/conformance/case_writer.h"
 #include "suites/conformance/family.h"

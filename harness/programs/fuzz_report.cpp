@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "harness/programs/words.h"
 #include "harness/writers/failure_block.h"

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <nlohmann/json.hpp>
 
 #include "harness/programs/decidable.h"
 #include "harness/programs/fuzz_report.h"

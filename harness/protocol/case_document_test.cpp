@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "harness/protocol/safetensors.h"
 #include "harness/temporary_folder.h"

@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "harness/protocol/evidence_comparison.h"
 #include "harness/subjects/reference_subject.h"

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 
 #include "harness/protocol/joined_evidence.h"
 #include "harness/subjects/reference_rank.h"

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "harness/temporary_folder.h"
 #include "scenarios/json_reader.h"

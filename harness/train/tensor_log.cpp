@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "harness/protocol/safetensors.h"
 #include "harness/train/train_rank.h"

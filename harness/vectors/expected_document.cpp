@@ -4,6 +4,7 @@
 #include <cmath>
 #include <deque>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "harness/protocol/safetensors.h"

@@ -1,5 +1,6 @@
 #include "harness/writers/json_lines.h"
 
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 namespace zeroproof::harness {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "scenarios/planner/planned_transformer.h"
 #include "suites/conformance/gradients.h"

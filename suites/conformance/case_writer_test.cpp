@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "suites/conformance/family.h"

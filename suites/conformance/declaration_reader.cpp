@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "scenarios/json_reader.h"
 #include "suites/conformance/clause.h"

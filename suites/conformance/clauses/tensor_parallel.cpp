@@ -1,4 +1,5 @@
 // Model parallelism as ZeRO-R needs it: activations are replicated over tensor-parallel ranks.
+#include <algorithm>
 #include <cmath>
 
 #include "scenarios/planner/planned_transformer.h"
