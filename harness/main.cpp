@@ -22,7 +22,7 @@
 #include "harness/plugin/library.h"
 #include "harness/version.h"
 #include "harness/writers/writer.h"
-#include "reference/checkpoint.h"
+#include "reference/checkpoint/checkpoint.h"
 #include "scenarios/json_reader.h"
 #include "suites/conformance/clause_document.h"
 

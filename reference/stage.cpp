@@ -111,6 +111,24 @@ std::size_t Stage::first_rank_where(bool yes) {
     return static_cast<std::size_t>(first);
 }
 
+std::string Stage::first_text(std::string text) {
+    for (collectives::Communicator* group :
+         {&setup_.channels.control, setup_.channels.tensor_parallel}) {
+        if (group == nullptr) continue;
+        const int nobody = group->size();
+        std::int32_t first = text.empty() ? nobody : group->rank();
+        auto* bytes = reinterpret_cast<std::byte*>(&first);
+        group->all_reduce(bytes, bytes, 1, DType::int32, collectives::Reduction::min).wait();
+        if (first == nobody) continue;
+        auto length = static_cast<std::int64_t>(text.size());
+        group->broadcast(reinterpret_cast<std::byte*>(&length), 1, DType::int64, first).wait();
+        text.resize(static_cast<std::size_t>(length));
+        group->broadcast(reinterpret_cast<std::byte*>(text.data()), text.size(), DType::int8, first)
+            .wait();
+    }
+    return text;
+}
+
 Progress Stage::progress() const {
     return {steps_taken_, steps_skipped_, loss_scale_.state()};
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "collectives/communicator.h"
@@ -109,6 +110,8 @@ class Stage {
     // The lowest rank that says yes, or ranks() if none does. Where weights are cut, ranks that
     // hold parts of the same are asked too, and count as one. Collective.
     std::size_t first_rank_where(bool yes);
+    // The text of the lowest rank whose text is not empty, if there is one. Collective.
+    std::string first_text(std::string text);
 
     Progress progress() const;
     void restore(const Progress& progress);

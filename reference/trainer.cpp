@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "reference/checkpoint.h"
+#include "reference/checkpoint/checkpoint.h"
 
 namespace zeroproof::reference {
 

@@ -5,6 +5,7 @@
 #include <malloc.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <ctime>
 #include <filesystem>
 #include <limits>
@@ -15,7 +16,7 @@
 #include "harness/train/train_terminal.h"
 #include "harness/version.h"
 #include "harness/writers/writer.h"
-#include "reference/checkpoint.h"
+#include "reference/checkpoint/checkpoint.h"
 #include "scenarios/json_reader.h"
 
 namespace zeroproof::harness {
@@ -74,6 +75,15 @@ void keep_freed_memory() {
     mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
 }
 
+// Before the first step, so that none is lost. Throws Unwritable.
+void check_folder(const std::filesystem::path& folder) {
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error)
+        throw Unwritable(fmt::format("cannot write {}: {}", folder.string(), error.message()));
+    check_writable(folder / "run.json");
+}
+
 void write_views(const TrainCommand& options, const TrainRecord& record) {
     if (!options.json_file.empty()) write_whole(options.json_file, train_json(record));
     if (!options.trace_file.empty()) write_whole(options.trace_file, chrome_trace(record));
@@ -93,6 +103,7 @@ int train_command(const TrainCommand& options) {
     record.command = options.command;
     record.started = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
     record.plan = plan_of(options);
+    if (!record.plan.checkpoint_folder.empty()) check_folder(record.plan.checkpoint_folder);
     const std::size_t sequence = record.plan.model.sequence;
     const TextFile& shipped = text_files().front();
     record.data = options.data.empty() ? std::string(shipped.name) : options.data;
@@ -106,6 +117,7 @@ int train_command(const TrainCommand& options) {
     if (!options.tensors_file.empty()) tensors.emplace(record.plan);
     TrainingProgress progress(record.plan, shows);
     fmt::print("{}", training_header(record.plan, data));
+    std::fflush(stdout);
     keep_freed_memory();
     try {
         run_training(data,

@@ -15,7 +15,7 @@
 #include "harness/program_run.h"
 #include "harness/temporary_folder.h"
 #include "harness/train/train_json_read.h"
-#include "reference/whole_file.h"
+#include "reference/checkpoint/whole_file.h"
 
 namespace zeroproof::harness {
 namespace {
@@ -76,6 +76,7 @@ TEST_F(TrainProgram, WhatDoesNotFitTogetherIsRefused) {
     expect_refused("--partition-activations --recompute 1", "needs --recompute, and");
     expect_refused("--offload-activations", "needs --recompute");
     expect_refused("", "known is: gpt2-1.5b, gpt2-10m", "nothing-known");
+    expect_refused("--checkpoint /proc/nowhere", "cannot write /proc/nowhere: ");
 }
 
 TEST_F(TrainProgram, ACapacityTooSmallSaysWhatWasAskedWhatIsFreeAndWhatWouldFit) {

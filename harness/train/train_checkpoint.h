@@ -5,7 +5,7 @@
 #include <string>
 
 #include "harness/train/train_plan.h"
-#include "reference/checkpoint_series.h"
+#include "reference/checkpoint/checkpoint_series.h"
 
 namespace zeroproof::harness {
 

@@ -9,7 +9,7 @@
 #include "harness/train/text_data.h"
 #include "harness/train/timeline.h"
 #include "harness/train/train_record.h"
-#include "reference/checkpoint_series.h"
+#include "reference/checkpoint/checkpoint_series.h"
 #include "reference/models/transformer.h"
 #include "reference/trainer.h"
 

@@ -1,5 +1,5 @@
 // What is left of a file that could not be written.
-#include "reference/whole_file.h"
+#include "reference/checkpoint/whole_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -9,7 +9,7 @@
 #include <csignal>
 #include <functional>
 
-#include "reference/checkpoint.h"
+#include "reference/checkpoint/checkpoint.h"
 
 namespace zeroproof::reference {
 namespace {

@@ -1,4 +1,4 @@
-#include "reference/checkpoint_file.h"
+#include "reference/checkpoint/checkpoint_file.h"
 
 #include <fmt/format.h>
 
@@ -11,8 +11,8 @@
 #include <limits>
 #include <string_view>
 
-#include "reference/checkpoint.h"
-#include "reference/whole_file.h"
+#include "reference/checkpoint/checkpoint.h"
+#include "reference/checkpoint/whole_file.h"
 
 namespace zeroproof::reference {
 

@@ -1,13 +1,13 @@
-#include "reference/checkpoint.h"
+#include "reference/checkpoint/checkpoint.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
 
-#include "reference/checkpoint_file.h"
-#include "reference/checkpoint_series.h"
-#include "reference/whole_file.h"
+#include "reference/checkpoint/checkpoint_file.h"
+#include "reference/checkpoint/checkpoint_series.h"
+#include "reference/checkpoint/whole_file.h"
 
 namespace zeroproof::reference {
 
@@ -185,8 +185,10 @@ void write_together(Stage& stage, const std::function<void()>& write) {
         failure = error.what();
     }
     const std::size_t failed = stage.first_rank_where(failure.has_value());
-    if (failure) throw BadCheckpoint(*failure);
-    if (failed < stage.ranks()) throw BadCheckpoint(fmt::format("rank {} could not write", failed));
+    if (failed == stage.ranks()) return;
+    const std::string why = stage.first_text(failure.value_or(""));
+    throw BadCheckpoint(failure ? *failure
+                                : fmt::format("rank {} could not write: {}", failed, why));
 }
 
 }  // namespace zeroproof::reference

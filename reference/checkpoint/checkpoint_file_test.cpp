@@ -1,5 +1,5 @@
 // Checkpoint files come from disks: nothing in them is to be trusted.
-#include "reference/checkpoint_file.h"
+#include "reference/checkpoint/checkpoint_file.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 #include <iterator>
 #include <limits>
 
-#include "reference/checkpoint.h"
+#include "reference/checkpoint/checkpoint.h"
 
 namespace zeroproof::reference {
 namespace {

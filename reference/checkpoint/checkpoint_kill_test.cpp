@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "collectives/test_support.h"
-#include "reference/checkpoint_series.h"
+#include "reference/checkpoint/checkpoint_series.h"
 #include "reference/test_rank.h"
 
 namespace zeroproof::reference {

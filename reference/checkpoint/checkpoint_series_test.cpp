@@ -1,5 +1,5 @@
 // Which checkpoints of a run are there, whatever happened while they were saved.
-#include "reference/checkpoint_series.h"
+#include "reference/checkpoint/checkpoint_series.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -9,8 +9,8 @@
 #include <set>
 
 #include "collectives/test_support.h"
+#include "reference/checkpoint/whole_file.h"
 #include "reference/test_rank.h"
-#include "reference/whole_file.h"
 
 namespace zeroproof::reference {
 namespace {
@@ -120,7 +120,8 @@ TEST_F(Series, WhatOneRankCouldNotWriteNoOtherPartKeeps) {
                 if (world.rank() == 3) throw BadCheckpoint("the disk is full");
             });
         });
-        EXPECT_EQ(message, world.rank() == 3 ? "the disk is full" : "rank 1 could not write");
+        EXPECT_EQ(message, world.rank() == 3 ? "the disk is full"
+                                             : "rank 1 could not write: the disk is full");
     });
 }
 
@@ -199,7 +200,7 @@ TEST_F(Series, OneRankThatCannotWriteIsAnErrorOnAllAndTheOldOnesStay) {
             if (fails)
                 expect_in("Not a directory", message);
             else
-                EXPECT_EQ(message, "rank " + std::to_string(failing) + " could not write");
+                expect_in("rank " + std::to_string(failing) + " could not write: ", message);
             rank.trainer().load(there.newest());
             EXPECT_EQ(rank.trainer().stage().progress().steps_taken, 2);
         });

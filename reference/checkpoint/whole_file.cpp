@@ -1,4 +1,4 @@
-#include "reference/whole_file.h"
+#include "reference/checkpoint/whole_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 #include <system_error>
 #include <utility>
 
-#include "reference/checkpoint.h"
+#include "reference/checkpoint/checkpoint.h"
 
 namespace zeroproof::reference {
 

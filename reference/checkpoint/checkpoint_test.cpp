@@ -1,5 +1,5 @@
 // Which checkpoints a trainer refuses, and that it stays as it was.
-#include "reference/checkpoint.h"
+#include "reference/checkpoint/checkpoint.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "collectives/test_support.h"
-#include "reference/checkpoint_file.h"
+#include "reference/checkpoint/checkpoint_file.h"
 #include "reference/test_rank.h"
 
 namespace zeroproof::reference {

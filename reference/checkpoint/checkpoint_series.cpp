@@ -1,4 +1,4 @@
-#include "reference/checkpoint_series.h"
+#include "reference/checkpoint/checkpoint_series.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 #include <system_error>
 #include <vector>
 
-#include "reference/whole_file.h"
+#include "reference/checkpoint/whole_file.h"
 
 namespace zeroproof::reference {
 

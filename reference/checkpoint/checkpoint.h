@@ -31,7 +31,7 @@ void load_checkpoint(Stage& stage, const Model& model, const std::filesystem::pa
 
 // Runs `write`, which sends nothing, and then learns how the other ranks fared: one that threw and
 // was gone would leave them waiting for it. Throws BadCheckpoint on every rank, tensor-parallel
-// ones too, if `write` threw on one: there with its reason, elsewhere with the lowest such rank.
+// ones too, if `write` threw on one: there with its reason, elsewhere with that of the lowest.
 // Collective.
 void write_together(Stage& stage, const std::function<void()>& write);
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "reference/checkpoint.h"
+#include "reference/checkpoint/checkpoint.h"
 
 namespace zeroproof::reference {
 
