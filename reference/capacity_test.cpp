@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "collectives/thread_world.h"
+#include "memory/sanitizers.h"
 #include "reference/models/dot.h"
 #include "reference/trainer.h"
 
@@ -75,9 +76,8 @@ std::size_t largest_that_trains(int stage) {
 // 16 : 4 + 12/64 : 2 + 14/64 : 16/64 bytes a parameter are 1 : 3.82 : 7.21 : 64, less what a unit
 // and its buckets need.
 TEST(Capacity, LargestModelsAreInTheRatiosOfThePaper) {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-    GTEST_SKIP() << "64 threads, some forty times: minutes under a sanitizer";
-#endif
+    if (memory::kThreadSanitizer || memory::kAddressSanitizer)
+        GTEST_SKIP() << "64 threads, some forty times: minutes under a sanitizer";
     const auto plain = static_cast<double>(largest_that_trains(0));
     EXPECT_NEAR(plain, kCapacityBytes / 16.0, 0.03 * plain);
     const double expected[] = {1, 3.8, 7.2, 64};

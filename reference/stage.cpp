@@ -101,16 +101,6 @@ void Stage::publish() {
     publish_weights();
 }
 
-std::size_t Stage::first_rank_where(bool yes) {
-    auto first = static_cast<std::int32_t>(yes ? rank() : ranks());
-    auto* bytes = reinterpret_cast<std::byte*>(&first);
-    for (collectives::Communicator* group :
-         {&setup_.channels.control, setup_.channels.tensor_parallel})
-        if (group != nullptr)
-            group->all_reduce(bytes, bytes, 1, DType::int32, collectives::Reduction::min).wait();
-    return static_cast<std::size_t>(first);
-}
-
 std::string Stage::first_text(std::string text) {
     for (collectives::Communicator* group :
          {&setup_.channels.control, setup_.channels.tensor_parallel}) {

@@ -107,10 +107,8 @@ class Stage {
     // Collective. After each step; also after the masters were changed from outside.
     void publish();
 
-    // The lowest rank that says yes, or ranks() if none does. Where weights are cut, ranks that
-    // hold parts of the same are asked too, and count as one. Collective.
-    std::size_t first_rank_where(bool yes);
-    // The text of the lowest rank whose text is not empty, if there is one. Collective.
+    // The text of the lowest rank whose text is not empty, if there is one. Where weights are cut,
+    // the ranks of the tensor-parallel group are asked too. Collective.
     std::string first_text(std::string text);
 
     Progress progress() const;

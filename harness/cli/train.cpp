@@ -103,13 +103,14 @@ int train_command(const TrainCommand& options) {
     record.command = options.command;
     record.started = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
     record.plan = plan_of(options);
-    if (!record.plan.checkpoint_folder.empty()) check_folder(record.plan.checkpoint_folder);
     const std::size_t sequence = record.plan.model.sequence;
     const TextFile& shipped = text_files().front();
     record.data = options.data.empty() ? std::string(shipped.name) : options.data;
     const TextData data = options.data.empty()
                               ? TextData(std::string(shipped.text), record.data, sequence)
                               : TextData::of_file(options.data, sequence);
+
+    if (!record.plan.checkpoint_folder.empty()) check_folder(record.plan.checkpoint_folder);
 
     const bool shows =
         options.progress == "always" || (options.progress == "auto" && isatty(STDERR_FILENO) != 0);

@@ -15,19 +15,13 @@
 #include "harness/program_run.h"
 #include "harness/temporary_folder.h"
 #include "harness/train/train_json_read.h"
+#include "memory/sanitizers.h"
 #include "reference/checkpoint/whole_file.h"
 
 namespace zeroproof::harness {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr bool kSanitized =
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    true;
-#else
-    false;
-#endif
 
 class TrainProgram : public testing::Test {
   protected:
@@ -37,6 +31,10 @@ class TrainProgram : public testing::Test {
     std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
     void write(const std::string& name, const std::string& text) const {
         std::ofstream(path(name)) << text;
+    }
+    TrainRecord read_record(const std::string& name) const {
+        const std::string file = path(name);
+        return read_train_json(scenarios::parse_json(scenarios::read_text_file(file), file), file);
     }
     void expect_refused(const std::string& arguments, const std::string& why,
                         const std::string& model = "gpt2-tiny") const {
@@ -105,10 +103,7 @@ TEST_F(TrainProgram, GoesOnAtAnotherStageAndNumberOfRanks) {
     EXPECT_NE(nothing.output.find("is of step 20: with --steps 20 nothing is left to do"),
               std::string::npos)
         << nothing.output;
-    const std::string record = path("nothing.json");
-    EXPECT_TRUE(
-        read_train_json(scenarios::parse_json(scenarios::read_text_file(record), record), record)
-            .by_rank.empty());
+    EXPECT_TRUE(read_record("nothing.json").by_rank.empty());
     expect_refused("--ranks 1 --batch 4 --resume " + run, "must stay the same");
     expect_refused("--batch 4 --resume " + run, "is of a run whose family", "llama-tiny");
 }
@@ -177,15 +172,15 @@ TEST_F(TrainProgram, KilledAtAnyMomentItGoesOnFromTheLastCheckpoint) {
 // What the system has given the process, beside what the ledgers of all ranks hold at their peaks:
 // within 2 % and a constant, which is the program, its threads and the libraries' own buffers.
 TEST_F(TrainProgram, TheProcessTakesWhatTheLedgersSay) {
-    if (kSanitized) GTEST_SKIP() << "A sanitizer's own memory is the process's too.";
+    if (memory::kAddressSanitizer || memory::kThreadSanitizer)
+        GTEST_SKIP() << "A sanitizer's own memory is the process's too.";
     constexpr double kConstantBytes = 64 << 20;
     for (const int stage : {0, 3}) {
-        const std::string file = path("record.json");
-        const Ran ran =
-            train(fmt::format("--stage {} --steps 2 --batch 4 --json {}", stage, file), "gpt2-10m");
+        const Ran ran = train(
+            fmt::format("--stage {} --steps 2 --batch 4 --json {}", stage, path("record.json")),
+            "gpt2-10m");
         ASSERT_EQ(ran.code, 0) << ran.output;
-        const TrainRecord record =
-            read_train_json(scenarios::parse_json(scenarios::read_text_file(file), file), file);
+        const TrainRecord record = read_record("record.json");
         double ledgers = 0;
         for (const RankMemory& rank : record.by_rank)
             ledgers += static_cast<double>(*std::ranges::max_element(rank.peak_bytes));

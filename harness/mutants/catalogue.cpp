@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -112,6 +113,17 @@ std::vector<fs::path> committed_catalogues(const fs::path& source_tree) {
         if (entry.path().extension() == ".json") files.push_back(entry.path());
     std::ranges::sort(files);
     return files;
+}
+
+std::vector<Mutant> one_a_clause(const std::vector<Mutant>& mutants, std::uint64_t seed) {
+    std::map<std::string, std::vector<std::size_t>> by_clause;
+    for (std::size_t i = 0; i < mutants.size(); ++i) by_clause[mutants[i].killed_by].push_back(i);
+    std::set<std::size_t> places;
+    for (const auto& [clause, of_clause] : by_clause)
+        places.insert(of_clause[seed % of_clause.size()]);
+    std::vector<Mutant> some;
+    for (const std::size_t place : places) some.push_back(mutants[place]);
+    return some;
 }
 
 std::string mutated_source(const Mutant& mutant, const fs::path& source_tree) {

@@ -1,6 +1,7 @@
 // Mutants: small faults of the reference's source, each as a piece of text and what replaces it.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -33,6 +34,9 @@ std::vector<Mutant> read_catalogues(const std::vector<std::filesystem::path>& fi
 
 // The catalogues of the source tree, suites/conformance/mutants/*.json, sorted.
 std::vector<std::filesystem::path> committed_catalogues(const std::filesystem::path& source_tree);
+
+// Of the mutants that the same clause is to kill only one, which the seed chooses; in their order.
+std::vector<Mutant> one_a_clause(const std::vector<Mutant>& mutants, std::uint64_t seed);
 
 // The file's text with the fault in it.
 std::string mutated_source(const Mutant& mutant, const std::filesystem::path& source_tree);

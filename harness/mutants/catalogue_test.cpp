@@ -120,6 +120,25 @@ TEST_F(CatalogueTest, NamesAreDistinctOverAllFiles) {
         BadInput);
 }
 
+TEST(OneAClause, TakesOneOfEachAndTheSeedChooses) {
+    const auto mutant = [](const char* name, const char* clause) {
+        Mutant made;
+        made.name = name;
+        made.killed_by = clause;
+        return made;
+    };
+    const std::vector<Mutant> all{mutant("a", "Z"), mutant("b", "Y"), mutant("c", "Z")};
+    const auto names = [&](std::uint64_t seed) {
+        std::vector<std::string> chosen;
+        for (const Mutant& m : one_a_clause(all, seed)) chosen.push_back(m.name);
+        return chosen;
+    };
+    EXPECT_EQ(names(0), (std::vector<std::string>{"a", "b"}));
+    EXPECT_EQ(names(1), (std::vector<std::string>{"b", "c"}));
+    EXPECT_EQ(names(2), names(0));
+    EXPECT_TRUE(one_a_clause({}, 1).empty());
+}
+
 // A clause that no mutant shows to fail might be one that cannot fail.
 TEST(CommittedCatalogue, HasAMutantForEachClause) {
     const std::filesystem::path source_tree = ZEROPROOF_SOURCE_DIR;

@@ -5,8 +5,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <map>
-#include <set>
 
 #include "harness/selection.h"
 #include "harness/writers/writer.h"
@@ -28,18 +26,6 @@ bool matches(const Mutant& mutant, const std::string& pattern) {
     return pattern.empty() || matches_pattern(pattern, mutant.name) ||
            matches_pattern(pattern, mutant.fault_class) ||
            matches_pattern(pattern, mutant.killed_by);
-}
-
-// By the place of each in the catalogues.
-std::vector<Mutant> one_a_clause(const std::vector<Mutant>& mutants, std::uint64_t seed) {
-    std::map<std::string, std::vector<std::size_t>> by_clause;
-    for (std::size_t i = 0; i < mutants.size(); ++i) by_clause[mutants[i].killed_by].push_back(i);
-    std::set<std::size_t> places;
-    for (const auto& [clause, of_clause] : by_clause)
-        places.insert(of_clause[seed % of_clause.size()]);
-    std::vector<Mutant> some;
-    for (const std::size_t place : places) some.push_back(mutants[place]);
-    return some;
 }
 
 std::vector<Mutant> chosen(const MutantOptions& options, const fs::path& source_tree) {

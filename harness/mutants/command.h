@@ -18,7 +18,7 @@ struct MutantOptions {
     int jobs = 0;                         // 0: as many as there are processors
     std::chrono::seconds timeout{20};
     int fuzz_seconds = 0;        // above 0: random programs for so long, in place of the cases
-    std::uint64_t seed = 1;      // of these programs
+    std::uint64_t seed = 1;      // of these programs, and of one_a_clause
     std::size_t sample = 0;      // most mutants, spread over the catalogue; 0: all
     bool one_a_clause = false;   // of those that a clause is to kill, the seed chooses
     std::filesystem::path json;  // empty: none is written

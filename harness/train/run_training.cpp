@@ -56,10 +56,8 @@ void run_training(const TextData& data, const TrainingWatch& watch, TrainRecord&
     });
     record.resident_peak_bytes = process_bytes("VmHWM:");
     record.complete = failure == nullptr;
-    if (failure == nullptr) {
-        if (!record.steps.empty()) record.by_rank = std::move(by_rank);
-        return;
-    }
+    if (record.complete && !record.steps.empty()) record.by_rank = std::move(by_rank);
+    if (record.complete) return;
     record.ended_by = failure->message;
     if (failure->rank_exception) std::rethrow_exception(failure->rank_exception);
 }

@@ -420,6 +420,21 @@ TEST(RunTraining, StepsAreReportedAsTheyEnd) {
     for (const RankMemory& rank : record.by_rank) {
         ASSERT_FALSE(rank.timeline.empty());
         EXPECT_EQ(rank.timeline.back().live_bytes, rank.at_rest);
+        // Of that step alone: a run of hours would fill the memory. It ends with a point of its
+        // own, as nothing changes while Adam runs.
+        EXPECT_EQ(std::ranges::count_if(rank.timeline,
+                                        [&](const TimelinePoint& point) {
+                                            return &point != rank.timeline.data() &&
+                                                   point.phase == Phase::forward &&
+                                                   (&point - 1)->phase != Phase::forward;
+                                        }),
+                  0);
+        const TimelinePoint& last = rank.timeline.back();
+        const TimelinePoint& before = rank.timeline[rank.timeline.size() - 2];
+        EXPECT_EQ(last.phase, Phase::step);
+        EXPECT_EQ(before.phase, Phase::step);
+        EXPECT_EQ(before.live_bytes, last.live_bytes);
+        EXPECT_GT(last.seconds, before.seconds);
         std::size_t peak = 0;
         for (const TimelinePoint& point : rank.timeline)
             peak = std::max(peak, sum(point.live_bytes));

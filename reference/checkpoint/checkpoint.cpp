@@ -184,11 +184,10 @@ void write_together(Stage& stage, const std::function<void()>& write) {
     } catch (const std::exception& error) {
         failure = error.what();
     }
-    const std::size_t failed = stage.first_rank_where(failure.has_value());
-    if (failed == stage.ranks()) return;
-    const std::string why = stage.first_text(failure.value_or(""));
-    throw BadCheckpoint(failure ? *failure
-                                : fmt::format("rank {} could not write: {}", failed, why));
+    const std::string told = stage.first_text(
+        failure ? fmt::format("rank {} could not write: {}", stage.rank(), *failure) : "");
+    if (failure) throw BadCheckpoint(*failure);
+    if (!told.empty()) throw BadCheckpoint(told);
 }
 
 }  // namespace zeroproof::reference

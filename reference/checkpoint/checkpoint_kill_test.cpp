@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "collectives/test_support.h"
+#include "memory/sanitizers.h"
 #include "reference/checkpoint/checkpoint_series.h"
 #include "reference/test_rank.h"
 
@@ -21,19 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using collectives::Communicator;
-
-constexpr bool kThreadSanitizer =
-#ifdef __SANITIZE_THREAD__
-    true;
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-    true;
-#else
-    false;
-#endif
-#else
-    false;
-#endif
 
 // The bits of masters, momenta and variances of each parameter, and of all weights: the same for
 // any number of ranks.
@@ -108,7 +96,7 @@ class KilledRuns : public testing::Test {
 };
 
 TEST_F(KilledRuns, GoOnFromTheLastStepThatWasSaved) {
-    if (kThreadSanitizer)
+    if (memory::kThreadSanitizer)
         GTEST_SKIP() << "The thread sanitizer does not follow threads that a forked child starts.";
     using std::chrono::steady_clock;
     constexpr int kKills = 25;
